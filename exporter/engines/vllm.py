@@ -1,0 +1,436 @@
+"""vLLM: the series `vllm:lora_requests_info` of `/metrics`, names from `/v1/models`.
+
+What is mapped to what: slot kind evictable; max = max_lora x engines of the replica; used =
+distinct adapters with requests in flight. vLLM tells which adapters are active, not which are
+resident, so an idle resident adapter is invisible and its slot counts as free, which it is for
+whoever comes next. Where a build tells residency (`vllm:lora_adapter_loaded`), used = active or
+pinned.
+
+Wire format: `vllm/v1/metrics/loggers.py` (V1) and `vllm/engine/metrics.py` (V0) of the releases
+0.8 to 0.32. The value of the series is the unix time at which its label set was last true; label
+sets never disappear.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from exporter.engines.base import Answers, Engine, Request, failed, json_object
+from exporter.engines.prometheus_text import (
+    Sample,
+    declared,
+    has_family_prefix,
+    samples,
+    total,
+)
+from exporter.fleet import (
+    AdapterState,
+    AdapterTable,
+    Reading,
+    Reason,
+    ReplicaTable,
+    SlotKind,
+    Source,
+    Target,
+    order_adapters,
+)
+
+LORA_INFO = "vllm:lora_requests_info"
+RUNNING = "vllm:num_requests_running"
+WAITING = "vllm:num_requests_waiting"
+WAITING_BY_REASON = "vllm:num_requests_waiting_by_reason"
+PROMPT_TOKENS = "vllm:prompt_tokens_total"
+GENERATION_TOKENS = "vllm:generation_tokens_total"
+LOADED = "vllm:lora_adapter_loaded"
+GPU_LOADED = "vllm:num_gpu_loaded_lora_adapters"
+GPU_MAX = "vllm:max_gpu_lora_adapters"
+
+WANTED = (
+    LORA_INFO,
+    RUNNING,
+    WAITING,
+    WAITING_BY_REASON,
+    PROMPT_TOKENS,
+    GENERATION_TOKENS,
+    LOADED,
+    GPU_LOADED,
+    GPU_MAX,
+)
+
+FUTURE_SECONDS = 300.0
+"""A sample later than this after now is a sum of timestamps, made by several API servers."""
+STALE_SECONDS = 30.0
+"""With requests running, a newest sample older than this does not tell the present."""
+MODELS_MAX_AGE = 60.0
+"""`/v1/models` costs the engine's event loop tens of milliseconds with hundreds of adapters."""
+VERSION_MAX_AGE = 300.0
+
+_FIRST_WITHOUT_WAITING = (0, 11, 1)
+_VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?")
+_MAX_LORA = re.compile(r"\d{1,9}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Models:
+    """What `/v1/models` says."""
+
+    base: str | None
+    adapters: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Present:
+    """The present of `vllm:lora_requests_info`."""
+
+    max_lora: int
+    running: str
+    waiting: str
+    at: float
+    waiting_is_told: bool
+    """False where every series repeats running as waiting (releases since 0.11.1)."""
+
+
+def requests(target: Target) -> tuple[Request, ...]:
+    """What one poll fetches."""
+    names = "&".join(f"name[]={name}" for name in WANTED)
+    return (
+        Request(
+            "metrics",
+            # Only the path with a trailing slash filters by name.
+            f"{target.url}/metrics/?{names}",
+            accepts=_has_lora_sample,
+            fallback=Request("metrics", f"{target.url}/metrics"),
+        ),
+        Request(
+            "models",
+            f"{target.url}/v1/models",
+            required=False,
+            max_age=MODELS_MAX_AGE,
+            # Rows carry the file paths of weights.
+            confidential=True,
+        ),
+        Request("version", f"{target.url}/version", required=False, max_age=VERSION_MAX_AGE),
+    )
+
+
+def read(target: Target, answers: Answers, now: float) -> Reading:
+    """The adapter table of one replica. `now` serves where the engine sent no Date."""
+    missing = failed(answers, "metrics")
+    if missing is not None:
+        return missing
+    metrics = answers["metrics"]
+    body = metrics.body
+    models = _read_models(answers)
+    table = _skeleton(target, body, models, _read_version(answers))
+    if not has_family_prefix(body, "vllm:"):
+        if body.strip() and not body.lstrip().startswith(b"#"):
+            return Reading(reason=Reason.FORMAT, detail="/metrics is not a Prometheus exposition")
+        return Reading(
+            AdapterTable((table,)),
+            Reason.NO_STATS,
+            "/metrics has no vllm: series; start vLLM without --disable-log-stats",
+        )
+    table = replace(
+        table,
+        prompt_tokens=total(_finite(samples(body, PROMPT_TOKENS))),
+        generation_tokens=total(_finite(samples(body, GENERATION_TOKENS))),
+    )
+    running = _finite(samples(body, RUNNING))
+    lora = _finite(samples(body, LORA_INFO))
+    clock = metrics.date if metrics.date is not None else now
+    if any(sample.value > clock + FUTURE_SECONDS for sample in lora):
+        return Reading(
+            AdapterTable((table,)),
+            Reason.AMBIGUOUS,
+            f"{LORA_INFO} adds up the timestamps of several API servers; "
+            "start vLLM with --api-server-count 1",
+        )
+    table = replace(
+        table,
+        requests_running=total(running),
+        requests_waiting=total(_finite(samples(body, WAITING))),
+        requests_deferred=total(
+            sample
+            for sample in _finite(samples(body, WAITING_BY_REASON))
+            if sample.labels.get("reason") == "deferred"
+        ),
+    )
+    if not lora and not has_residency(body):
+        return _without_lora_samples(target, table, body, running, models)
+    present = _present(lora, table.version)
+    if lora and present is None:
+        return Reading(
+            AdapterTable((table,)),
+            Reason.FORMAT,
+            f"{LORA_INFO}: no sample has a max_lora that is a whole number",
+        )
+    if present is not None and present.max_lora == 0:
+        return _no_lora(table)
+    return Reading(AdapterTable((_with_slots(target, table, body, present, running, models, clock),)))
+
+
+def _skeleton(
+    target: Target, body: bytes, models: _Models | None, version: str | None
+) -> ReplicaTable:
+    """A table of all that is known before slots."""
+    name = target.model
+    if name is None:
+        for series in (RUNNING, PROMPT_TOKENS, GENERATION_TOKENS):
+            served = sorted(filter(None, (s.labels.get("model_name") for s in samples(body, series))))
+            if served:
+                name = served[0]
+                break
+    if name is None and models is not None:
+        name = models.base
+    return ReplicaTable(
+        model=name or target.group,
+        engine=ENGINE.name,
+        slot_kind=ENGINE.slot_kind,
+        source=Source.ACTIVITY,
+        version=version,
+        registered=None if models is None else len(models.adapters),
+        adapters=()
+        if models is None
+        else order_adapters(dict.fromkeys(models.adapters, AdapterState.REGISTERED)),
+    )
+
+
+def _without_lora_samples(
+    target: Target,
+    table: ReplicaTable,
+    body: bytes,
+    running: Sequence[Sample],
+    models: _Models | None,
+) -> Reading:
+    """Before the first engine step there is no sample: slots are unknown, not 0.
+
+    With several API servers not even the family is declared then; they betray themselves by the
+    missing samples of the running gauge.
+    """
+    adapters = models.adapters if models is not None else frozenset()
+    if not declared(body, LORA_INFO) and running and not adapters:
+        return _no_lora(table)
+    if target.max is not None and total(running) == 0:
+        table = replace(table, max=target.max, used=0, source=Source.OPERATOR)
+    else:
+        table = replace(table, max=target.max)
+    return Reading(AdapterTable((table,)))
+
+
+def _no_lora(table: ReplicaTable) -> Reading:
+    return Reading(
+        AdapterTable((table,)),
+        Reason.NO_LORA,
+        "vLLM runs without LoRA; start it with --enable-lora",
+    )
+
+
+def _present(lora: Sequence[Sample], version: str | None) -> _Present | None:
+    """The newest sample: the greatest value, whatever the order of the lines."""
+    shapes = [
+        (
+            sample.value,
+            sample.labels.get("running_lora_adapters", ""),
+            sample.labels.get("waiting_lora_adapters", ""),
+            int(sample.labels["max_lora"]),
+        )
+        for sample in lora
+        if _MAX_LORA.fullmatch(sample.labels.get("max_lora", ""))
+    ]
+    if not shapes:
+        return None
+    at, running, waiting, max_lora = max(shapes)
+    differs = any(shape[1] != shape[2] for shape in shapes)
+    return _Present(max_lora, running, waiting, at, differs or _tells_waiting(version))
+
+
+def _tells_waiting(version: str | None) -> bool:
+    match = _VERSION.match(version) if version else None
+    if match is None:
+        return False
+    return tuple(int(part or 0) for part in match.groups()) < _FIRST_WITHOUT_WAITING
+
+
+def _with_slots(
+    target: Target,
+    table: ReplicaTable,
+    body: bytes,
+    present: _Present | None,
+    running: Sequence[Sample],
+    models: _Models | None,
+    clock: float,
+) -> ReplicaTable:
+    known = models.adapters if models is not None else frozenset()
+    per_engine: dict[str, float] = {}
+    for sample in running:
+        engine = sample.labels.get("engine", "")
+        per_engine[engine] = per_engine.get(engine, 0.0) + sample.value
+    engines = max(len(per_engine), 1)
+    states: dict[str, AdapterState] = dict.fromkeys(known, AdapterState.REGISTERED)
+    active: frozenset[str] | None = None
+    if present is not None:
+        current = not (total(running) and present.at < clock - STALE_SECONDS)
+        table = replace(table, max=present.max_lora * engines)
+        if current:
+            active = frozenset(split_names(present.running, known))
+            # An adapter in both lists has a slot: only some of its requests wait.
+            waiting = frozenset(split_names(present.waiting, known)) - active
+            used = len(active)
+            if engines > 1:
+                used = max(
+                    used, sum(int(min(present.max_lora, used, n)) for n in per_engine.values())
+                )
+                table = replace(table, source=Source.ACTIVITY_UPPER_BOUND)
+            table = replace(table, used=used)
+            if present.waiting_is_told:
+                table = replace(table, waiting=len(waiting))
+                states.update(dict.fromkeys(waiting, AdapterState.WAITING))
+    if has_residency(body):
+        table = _with_residency(table, body, active, states, engines)
+    if active is not None:
+        states.update(dict.fromkeys(active, AdapterState.ACTIVE))
+    if table.max is None:
+        table = replace(table, max=target.max)
+    return replace(table, adapters=order_adapters(states))
+
+
+def has_residency(body: bytes) -> bool:
+    """Whether this build tells which adapters are resident."""
+    return _lists_residents(body) or bool(samples(body, GPU_MAX))
+
+
+def _lists_residents(body: bytes) -> bool:
+    return has_family_prefix(body, LOADED + "{")
+
+
+def _with_residency(
+    table: ReplicaTable,
+    body: bytes,
+    active: frozenset[str] | None,
+    states: dict[str, AdapterState],
+    engines: int,
+) -> ReplicaTable:
+    """Adds what builds tell that export residency.
+
+    Each engine of a replica has its own slots, and a GPU adapter is listed under `gpu` and counted
+    under `cpu` too, so (engine, adapter) pairs of the GPU level are counted, whatever their rank.
+    """
+    resident: set[tuple[str, str]] = set()
+    pinned: set[tuple[str, str]] = set()
+    for sample in _finite(samples(body, LOADED)):
+        name = sample.labels.get("adapter_name")
+        if not name or not sample.value:
+            continue
+        if sample.labels.get("level") == "gpu":
+            pair = (sample.labels.get("engine", ""), name)
+            resident.add(pair)
+            if sample.labels.get("pinned", "").lower() in ("true", "1"):
+                pinned.add(pair)
+            states[name] = AdapterState.IDLE
+        elif states.get(name) in (None, AdapterState.REGISTERED):
+            states[name] = AdapterState.OFFLOADED
+    told = total(_finite(samples(body, GPU_LOADED)))
+    limit = total(_finite(samples(body, GPU_MAX)))
+    if limit is not None:
+        shared = all("engine" not in sample.labels for sample in samples(body, GPU_MAX))
+        table = replace(table, max=int(limit) * (engines if shared else 1))
+    if not _lists_residents(body):
+        return table if told is None else replace(table, resident=int(told))
+    table = replace(table, resident=len(resident))
+    if active is None:
+        return table
+    held = {pair for pair in resident if pair[1] in active} | pinned
+    unlisted = active - {name for _, name in resident}
+    return replace(table, used=len(held) + len(unlisted), source=Source.RESIDENCY)
+
+
+def split_names(joined: str, known: frozenset[str]) -> list[str]:
+    """Splits names that were joined by commas without escaping.
+
+    A name may itself contain commas, so of all ways to split, the one with the fewest unknown names
+    is taken, then the one with the fewest names.
+    """
+    if not joined:
+        return []
+    parts = joined.split(",")
+    longest = max((name.count(",") for name in known if "," in name), default=0) + 1
+    if longest == 1:
+        return parts
+    best: list[tuple[int, int, int]] = [(0, 0, 0)]
+    for end in range(1, len(parts) + 1):
+        options = []
+        for start in range(max(0, end - longest), end):
+            is_known = ",".join(parts[start:end]) in known
+            if is_known or end - start == 1:
+                unknown, names, _ = best[start]
+                options.append((unknown + (not is_known), names + 1, start))
+        best.append(min(options))
+    names = []
+    end = len(parts)
+    while end:
+        start = best[end][2]
+        names.append(",".join(parts[start:end]))
+        end = start
+    return names[::-1]
+
+
+def _read_models(answers: Answers) -> _Models | None:
+    """Adapters are the rows with a parent; the first other row is the base model's first name."""
+    answer = answers.get("models")
+    document = json_object(answer.body) if answer is not None and answer.ok else None
+    rows = document.get("data") if document is not None else None
+    if not isinstance(rows, list):
+        return None
+    base = None
+    adapters = set()
+    for row in rows:
+        name = row.get("id") if isinstance(row, dict) else None
+        if not isinstance(name, str) or not name:
+            continue
+        if row.get("parent") is not None:
+            adapters.add(name)
+        elif base is None:
+            base = name
+    return _Models(base, frozenset(adapters))
+
+
+def _read_version(answers: Answers) -> str | None:
+    answer = answers.get("version")
+    document = json_object(answer.body) if answer is not None and answer.ok else None
+    version = document.get("version") if document is not None else None
+    return version[:64] if isinstance(version, str) and version else None
+
+
+def _finite(found: Iterable[Sample]) -> list[Sample]:
+    return [sample for sample in found if math.isfinite(sample.value)]
+
+
+def _has_lora_sample(body: bytes) -> bool:
+    return has_family_prefix(body, LORA_INFO + "{")
+
+
+def detection(target: Target) -> tuple[Request, ...]:
+    """What tells a vLLM replica from other servers."""
+    return (
+        Request("metrics", f"{target.url}/metrics", required=False),
+        Request("models", f"{target.url}/v1/models", required=False, confidential=True),
+    )
+
+
+def claims(target: Target, answers: Answers) -> bool:
+    """Whether the exposition has vLLM's families, or the models are owned by vLLM."""
+    metrics = answers.get("metrics")
+    if metrics is not None and metrics.ok and has_family_prefix(metrics.body, "vllm:"):
+        return True
+    models = answers.get("models")
+    document = json_object(models.body) if models is not None and models.ok else None
+    rows = document.get("data") if document is not None else None
+    return isinstance(rows, list) and any(
+        isinstance(row, dict) and row.get("owned_by") == "vllm" for row in rows
+    )
+
+
+ENGINE = Engine("vllm", SlotKind.EVICTABLE, requests, read, detection, claims)
