@@ -71,10 +71,9 @@ class _Document:
                 for key, value in node.value:
                     if key.value == str(part):
                         line, step = key.start_mark.line + 1, value
-            elif isinstance(node, yaml.SequenceNode) and isinstance(part, int):
-                if part < len(node.value):
-                    step = node.value[part]
-                    line = step.start_mark.line + 1
+            elif isinstance(node, yaml.SequenceNode) and part in range(len(node.value)):
+                step = node.value[int(part)]
+                line = step.start_mark.line + 1
             if step is None:
                 break
             node = step
@@ -156,9 +155,9 @@ def _read(file: Path) -> _Document:
 def _repeated(root: yaml.Node | None) -> Iterable[tuple[int, str]]:
     """Keys that stand twice in one mapping; YAML would silently keep the last."""
     seen_nodes: set[int] = set()
-    stack = [root] if root is not None else []
+    stack = [(root, "")] if root is not None else []
     while stack:
-        node = stack.pop()
+        node, path = stack.pop()
         if id(node) in seen_nodes:
             continue
         seen_nodes.add(id(node))
@@ -167,11 +166,11 @@ def _repeated(root: yaml.Node | None) -> Iterable[tuple[int, str]]:
             for key, value in node.value:
                 if isinstance(key, yaml.ScalarNode):
                     if key.value in keys:
-                        yield key.start_mark.line + 1, key.value
+                        yield key.start_mark.line + 1, path + key.value
                     keys.add(key.value)
-                stack.append(value)
+                stack.append((value, f"{path}{key.value}."))
         elif isinstance(node, yaml.SequenceNode):
-            stack.extend(node.value)
+            stack.extend((item, f"{path}{n}.") for n, item in enumerate(node.value))
 
 
 def _unknown_variables() -> Iterable[Problem]:
@@ -193,8 +192,10 @@ def _merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
     merged = dict(below)
     for key, value in above.items():
         under = merged.get(key)
-        both = isinstance(under, dict) and isinstance(value, dict)
-        merged[key] = _merge(under, value) if both else value
+        if isinstance(under, dict) and isinstance(value, dict):
+            merged[key] = _merge(under, value)
+        else:
+            merged[key] = value
     return merged
 
 

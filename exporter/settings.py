@@ -65,7 +65,7 @@ def _state_url(value: str) -> str:
     wanted = "redis://host:6379/0, rediss://host:6379/0 or file:///path/to/state.json"
     try:
         parts = urlsplit(value)
-        has_host = bool(parts.hostname) and parts.port is not None or bool(parts.hostname)
+        has_host = (bool(parts.hostname) and parts.port is not None) or bool(parts.hostname)
     except ValueError:
         raise ValueError(wanted) from None
     if "@" in parts.netloc or parts.query or parts.fragment:

@@ -8,9 +8,7 @@ from exporter.engines import twinkle, vllm
 from exporter.engines.base import Answers, Engine, Request
 from exporter.fleet import Target
 
-ENGINES: Mapping[str, Engine] = {
-    engine.name: engine for engine in (vllm.ENGINE, twinkle.ENGINE)
-}
+ENGINES: Mapping[str, Engine] = {engine.name: engine for engine in (vllm.ENGINE, twinkle.ENGINE)}
 """Engines by name, in the order in which detection asks whether an answer is theirs."""
 
 AUTO = "auto"

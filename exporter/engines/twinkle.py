@@ -253,7 +253,10 @@ def _json(value: bytes) -> object:
 
 
 def _collect(entries: Mapping[str, object]) -> dict[str, _Rows] | Reading:
-    """Rows by replica. A row that cannot be read would make used too small, so it fails the poll."""
+    """Rows by replica.
+
+    A row that cannot be read would make used too small, so it fails the poll.
+    """
     found: dict[str, _Rows] = defaultdict(_Rows)
     for key, value in entries.items():
         match = _REPLICA_KEY.fullmatch(key)
@@ -316,7 +319,8 @@ def _read_ray(target: Target, body: bytes) -> dict[str, _Live] | None:
     applications = document.get("applications") if document is not None else None
     if not isinstance(applications, dict):
         return None
-    own, others = {}, {}
+    own: dict[str, _Live] = {}
+    others: dict[str, _Live] = {}
     prefix = urlsplit(base_url(target)).path + _MODEL_ROUTE
     for application in applications.values():
         route = application.get("route_prefix") if isinstance(application, dict) else None

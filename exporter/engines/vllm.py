@@ -169,7 +169,8 @@ def read(target: Target, answers: Answers, now: float) -> Reading:
         )
     if present is not None and present.max_lora == 0:
         return _no_lora(table)
-    return Reading(AdapterTable((_with_slots(target, table, body, present, running, models, clock),)))
+    table = _with_slots(target, table, body, present, running, models, clock)
+    return Reading(AdapterTable((table,)))
 
 
 def _skeleton(
@@ -179,9 +180,9 @@ def _skeleton(
     name = target.model
     if name is None:
         for series in (RUNNING, PROMPT_TOKENS, GENERATION_TOKENS):
-            served = sorted(filter(None, (s.labels.get("model_name") for s in samples(body, series))))
-            if served:
-                name = served[0]
+            served = {sample.labels.get("model_name", "") for sample in samples(body, series)}
+            name = min(served - {""}, default=None)
+            if name is not None:
                 break
     if name is None and models is not None:
         name = models.base
@@ -368,13 +369,13 @@ def split_names(joined: str, known: frozenset[str]) -> list[str]:
                 unknown, names, _ = best[start]
                 options.append((unknown + (not is_known), names + 1, start))
         best.append(min(options))
-    names = []
+    split: list[str] = []
     end = len(parts)
     while end:
         start = best[end][2]
-        names.append(",".join(parts[start:end]))
+        split.append(",".join(parts[start:end]))
         end = start
-    return names[::-1]
+    return split[::-1]
 
 
 def _read_models(answers: Answers) -> _Models | None:

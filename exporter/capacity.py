@@ -1,0 +1,123 @@
+"""`lora-exporter capacity`: every target read once, as a table or as JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import orjson
+from rich.console import Console
+from rich.markup import escape
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+
+from exporter.current import CurrentFleet
+from exporter.discovery import static
+from exporter.exposition import Exposition
+from exporter.fetching.ask import Memory
+from exporter.fetching.http import HttpClient
+from exporter.fleet import Fleet, ReplicaStatus, Target, TargetStatus
+from exporter.naming import here
+from exporter.poller import make_plan
+from exporter.settings import Settings
+from exporter.table import Row, rows
+
+_BAR_WIDTH = 16
+
+
+async def read_once(settings: Settings) -> Fleet:
+    """Asks each target once. Raises TlsError for certificate files that cannot be used."""
+    found = static.targets(settings)
+    fleet = CurrentFleet(Exposition(0), settings.poll.stale_after, here())
+    places = asyncio.Semaphore(settings.poll.concurrency)
+    async with HttpClient(settings.poll.max_body) as http:
+        plan = make_plan(http, settings.poll, settings.targets, found)
+
+        async def ask(target: Target) -> None:
+            fleet.add(target)
+            async with places:
+                asked = await plan.askers[target.group].ask(target, Memory(), settings.poll.timeout)
+            fleet.record(target.url, asked, time.time())
+
+        try:
+            await asyncio.gather(*(ask(target) for target in found))
+        finally:
+            for asker in plan.askers.values():
+                await asker.close()
+    return fleet.snapshot(time.time())
+
+
+def as_json(fleet: Fleet) -> bytes:
+    """The targets and their replicas; what is not known is null."""
+    document = {"targets": [_target(status) for status in fleet.targets]}
+    return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+
+def _target(status: TargetStatus) -> dict[str, Any]:
+    return {
+        "target": status.target.url,
+        "group": status.target.group,
+        "engine": status.engine,
+        "up": status.up,
+        "reason": status.reason,
+        "detail": status.detail or None,
+        "ghosts": status.ghosts,
+        "replicas": [_replica(replica) for replica in status.replicas],
+    }
+
+
+def _replica(replica: ReplicaStatus) -> dict[str, Any]:
+    table = replica.table
+    return {
+        "model": table.model,
+        "replica": replica.replica_id,
+        "version": table.version,
+        "slot_kind": table.slot_kind,
+        "source": table.source,
+        "max": table.max,
+        "used": table.used,
+        "free": table.free,
+        "resident": table.resident,
+        "waiting": table.waiting,
+        "registered": table.registered,
+        "adapters": [{"name": name, "state": state} for name, state in table.adapters],
+    }
+
+
+def print_table(fleet: Fleet, console: Console) -> None:
+    """The table of the page, for a terminal."""
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in ("Model", "Replica", "Engine", "State"):
+        table.add_column(name, overflow="fold")
+    for name in ("Max", "Used", "Free"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("", width=_BAR_WIDTH)
+    for name in ("Waiting", "Age"):
+        table.add_column(name, justify="right", no_wrap=True)
+    lines = rows(fleet)
+    for row in lines:
+        table.add_row(*_cells(row))
+    console.print(table)
+    for row in lines:
+        if row.detail:
+            console.print(f"{row.replica}: {row.detail}", markup=False, highlight=False)
+
+
+def _cells(row: Row) -> list[Any]:
+    style = "red" if row.full or not row.up else ""
+    bar = (
+        "unknown"
+        if row.share is None
+        else ProgressBar(
+            100,
+            row.share,
+            width=_BAR_WIDTH,
+            complete_style="red" if row.full else "green",
+            finished_style="red",
+        )
+    )
+    state = f"[{style}]{escape(row.state)}[/]" if style and not row.up else escape(row.state)
+    free = f"[{style}]{row.free}[/]" if row.full else row.free
+    names = [escape(row.model), escape(row.replica), escape(row.engine)]
+    return [*names, state, row.max, row.used, free, bar, row.waiting, row.age]

@@ -1,0 +1,147 @@
+"""The command line."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic_settings import CliSettingsSource
+from rich.console import Console
+
+from exporter import __version__, capacity, logs
+from exporter.demo.run import run_demo
+from exporter.fetching.http import TlsError
+from exporter.loading import FILE_VARIABLE, ConfigError, load
+from exporter.service import Service
+from exporter.settings import Settings
+
+_Command = Callable[[argparse.Namespace], int]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs a command and returns its exit status: 0, 1 for what went wrong, 2 for wrong usage."""
+    parser = argparse.ArgumentParser(
+        prog="lora-exporter",
+        description="Tells how many LoRA adapter slots each replica has, uses and has free.",
+    )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    _add_serve(commands)
+    _add_check(commands)
+    _add_capacity(commands)
+    _add_demo(commands)
+    parsed = parser.parse_args(arguments)
+    run: _Command = parsed.run
+    try:
+        return run(parsed)
+    except ConfigError as error:
+        print(error, file=sys.stderr)
+    except OSError as error:
+        print(f"lora-exporter: {error.strerror or error}", file=sys.stderr)
+    return 1
+
+
+def _add_serve(commands: Any) -> None:
+    parser = commands.add_parser("serve", help="poll the targets and serve their series")
+    source = _add_settings(parser)
+
+    def run(parsed: argparse.Namespace) -> int:
+        read = _loader(parsed, source)
+        settings = read()
+        logs.set_up(settings.log.level, settings.log.format)
+        asyncio.run(Service(settings, read).run())
+        return 0
+
+    parser.set_defaults(run=run)
+
+
+def _add_check(commands: Any) -> None:
+    parser = commands.add_parser("check", help="tell every problem of a configuration file")
+    parser.add_argument("config", metavar="CONFIG", type=Path, help="the file")
+
+    def run(parsed: argparse.Namespace) -> int:
+        settings = load(parsed.config)
+        groups, targets = len(settings.targets), sum(len(g.static) for g in settings.targets)
+        print(f"{parsed.config}: good, {groups} groups, {targets} targets")
+        return 0
+
+    parser.set_defaults(run=run)
+
+
+def _add_capacity(commands: Any) -> None:
+    parser = commands.add_parser("capacity", help="read each target once and print the table")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    source = _add_settings(parser)
+
+    def run(parsed: argparse.Namespace) -> int:
+        settings = _loader(parsed, source)()
+        logs.set_up(settings.log.level, settings.log.format)
+        try:
+            fleet = asyncio.run(capacity.read_once(settings))
+        except TlsError as error:
+            print(f"lora-exporter: {error}", file=sys.stderr)
+            return 1
+        if parsed.json:
+            sys.stdout.buffer.write(capacity.as_json(fleet))
+        else:
+            capacity.print_table(fleet, Console())
+        return 0 if any(status.up for status in fleet.targets) else 1
+
+    parser.set_defaults(run=run)
+
+
+def _add_demo(commands: Any) -> None:
+    parser = commands.add_parser("demo", help="watch a simulated fleet")
+    parser.add_argument(
+        "--web.listen-address",
+        dest="listen_address",
+        metavar="ADDRESS",
+        default="127.0.0.1:10107",
+        help="where to listen (default: %(default)s)",
+    )
+
+    def run(parsed: argparse.Namespace) -> int:
+        asyncio.run(run_demo(parsed.listen_address))
+        return 0
+
+    parser.set_defaults(run=run)
+
+
+def _add_settings(parser: argparse.ArgumentParser) -> CliSettingsSource[Any]:
+    parser.add_argument(
+        "--config.file",
+        dest="config_file",
+        metavar="FILE",
+        type=Path,
+        help=f"settings in YAML (also ${FILE_VARIABLE})",
+    )
+    parser.add_argument(
+        "--target",
+        dest="target",
+        metavar="URL",
+        action="append",
+        default=[],
+        help="a target to poll, its engine found out; may be repeated",
+    )
+    return CliSettingsSource(
+        Settings,
+        root_parser=parser,
+        cli_kebab_case=True,
+        cli_avoid_json=True,
+        cli_hide_none_type=True,
+        cli_implicit_flags=True,
+    )
+
+
+def _loader(parsed: argparse.Namespace, source: CliSettingsSource[Any]) -> Callable[[], Settings]:
+    """Reads the settings, again each time it is called."""
+    own = ("run", "config_file", "target", "json")
+    given = {key: value for key, value in vars(parsed).items() if key not in own}
+    flags = dict(source(parsed_args=given)())
+    file = parsed.config_file or os.environ.get(FILE_VARIABLE)
+    return lambda: load(Path(file) if file else None, flags, parsed.target)

@@ -1,0 +1,1 @@
+"""A simulated fleet that speaks the engines' real formats over HTTP."""

@@ -1,0 +1,1 @@
+"""Ways to find targets, one file each."""

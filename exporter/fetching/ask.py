@@ -1,0 +1,181 @@
+"""One poll of one target: find its engine, fetch what the engine wants, read the answers."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from exporter.engines import AUTO, ENGINES, detect, detection_requests
+from exporter.engines.base import Answer, Engine, Request
+from exporter.fetching.http import GroupClient, HttpClient
+from exporter.fetching.state import StateClient
+from exporter.fleet import Reading, Reason, Target
+from exporter.settings import TargetGroup
+
+FALLBACK_SECONDS = 60.0
+"""For how long a request's fallback is asked at once, after the request itself gave nothing."""
+
+Clock = Callable[[], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One request and what came of it, for people who debug."""
+
+    request: Request
+    answer: Answer
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The outcome of one poll."""
+
+    reading: Reading
+    engine: str | None
+    exchanges: tuple[Exchange, ...]
+    seconds: float
+
+
+@dataclass(slots=True)
+class Memory:
+    """What is kept of a target from poll to poll. Times are the loop's clock."""
+
+    engine: Engine | None = None
+    answers: dict[str, tuple[Answer, float]] = field(default_factory=dict)
+    fallback_until: dict[str, float] = field(default_factory=dict)
+    last_up: bool | None = None
+
+
+class Asker:
+    """Asks the targets of one group."""
+
+    def __init__(
+        self,
+        http: HttpClient,
+        group: TargetGroup,
+        stale_after: float,
+        clock: Clock = time.time,
+    ) -> None:
+        """`stale_after`: seconds for which an answer that cannot be renewed may be kept.
+
+        Raises TlsError for certificate files that cannot be used.
+        """
+        self._http = http
+        self._client = GroupClient(group)
+        self._state = StateClient(group, http.max_body)
+        self._stale_after = stale_after
+        self._clock = clock
+
+    async def close(self) -> None:
+        """Ends connections that are not of the common pool."""
+        await self._state.close()
+
+    async def ask(self, target: Target, memory: Memory, timeout: float) -> Asked:  # noqa: ASYNC109 - one deadline is handed to each request, so that each tells its own reason
+        """Polls within `timeout` seconds. Never raises but for cancellation."""
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        deadline = started + timeout
+        exchanges: list[Exchange] = []
+        engine = memory.engine or ENGINES.get(target.engine)
+        if engine is None:
+            engine = await self._detect(target, deadline, exchanges)
+        if engine is None:
+            reading = _undetected(exchanges)
+        else:
+            memory.engine = engine
+            answers = await self._fetch(target, engine, memory, deadline, exchanges)
+            reading = engine.read(target, answers, self._clock())
+        if reading.table is None:
+            # The target may come back as another version, or as another engine.
+            memory.answers.clear()
+            if target.engine == AUTO:
+                memory.engine = None
+        name = engine.name if engine is not None else None
+        return Asked(reading, name, tuple(exchanges), loop.time() - started)
+
+    async def _detect(
+        self, target: Target, deadline: float, exchanges: list[Exchange]
+    ) -> Engine | None:
+        wanted = detection_requests(target)
+        requests = [request for _, its in wanted for request in its]
+        answers = iter(
+            await asyncio.gather(*(self._get(request, deadline, exchanges) for request in requests))
+        )
+        by_engine = {
+            engine.name: {request.key: next(answers) for request in its} for engine, its in wanted
+        }
+        return detect(target, by_engine)
+
+    async def _fetch(
+        self,
+        target: Target,
+        engine: Engine,
+        memory: Memory,
+        deadline: float,
+        exchanges: list[Exchange],
+    ) -> dict[str, Answer]:
+        requests = engine.requests(target)
+        answers = await asyncio.gather(
+            *(self._remembered(request, memory, deadline, exchanges) for request in requests)
+        )
+        return {request.key: answer for request, answer in zip(requests, answers, strict=True)}
+
+    async def _remembered(
+        self, request: Request, memory: Memory, deadline: float, exchanges: list[Exchange]
+    ) -> Answer:
+        """An answer, asked for anew where the last one is too old."""
+        now = asyncio.get_running_loop().time()
+        known = memory.answers.get(request.key)
+        if known is not None and now < known[1] + request.max_age:
+            return known[0]
+        answer = await self._preferred(request, memory, deadline, exchanges)
+        if answer.ok:
+            if request.keep:
+                memory.answers[request.key] = (answer, now)
+        elif request.keep and known is not None and now < known[1] + self._stale_after:
+            return known[0]
+        if request.max_age:
+            # A refusal too: an engine need not log it at each poll.
+            memory.answers[request.key] = (answer, now)
+        return answer
+
+    async def _preferred(
+        self, request: Request, memory: Memory, deadline: float, exchanges: list[Exchange]
+    ) -> Answer:
+        """The request's answer, or its fallback's where that is no use."""
+        if request.fallback is None:
+            return await self._get(request, deadline, exchanges)
+        loop = asyncio.get_running_loop()
+        if loop.time() >= memory.fallback_until.get(request.key, 0.0):
+            answer = await self._get(request, deadline, exchanges)
+            if answer.ok and (request.accepts is None or request.accepts(answer.body)):
+                memory.fallback_until.pop(request.key, None)
+                return answer
+            if answer.reason in (Reason.TIMEOUT, Reason.CONNECT, Reason.TLS):
+                return answer
+            memory.fallback_until[request.key] = loop.time() + FALLBACK_SECONDS
+        return await self._get(request.fallback, deadline, exchanges)
+
+    async def _get(self, request: Request, deadline: float, exchanges: list[Exchange]) -> Answer:
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        if request.patterns:
+            answer = await self._state.get(request, deadline)
+        else:
+            answer = await self._http.get(request, self._client, deadline)
+        exchanges.append(Exchange(request, answer, loop.time() - started))
+        return answer
+
+
+def _undetected(exchanges: list[Exchange]) -> Reading:
+    """Why no engine claimed the target: what went wrong most usefully, else unsupported."""
+    for reason in (Reason.TLS, Reason.AUTH, Reason.TOO_LARGE, Reason.TIMEOUT, Reason.CONNECT):
+        for exchange in exchanges:
+            if exchange.answer.reason is reason:
+                return Reading(reason=reason, detail=exchange.answer.detail)
+    engines = ", ".join(ENGINES)
+    detail = f"no engine that is known ({engines}); name it with engine: in the target's group"
+    return Reading(reason=Reason.UNSUPPORTED, detail=detail)

@@ -1,0 +1,160 @@
+"""The running service: polls, serves, reloads, and ends when told to."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import time
+from collections.abc import Callable
+
+from aiohttp import web
+
+from exporter import __version__
+from exporter.current import CurrentFleet
+from exporter.discovery import static
+from exporter.exposition import Exposition
+from exporter.fetching.http import HttpClient, TlsError
+from exporter.loading import ConfigError, Problem
+from exporter.naming import here
+from exporter.poller import Plan, Poller, make_plan
+from exporter.self_metrics import SelfMetrics
+from exporter.settings import Settings
+from exporter.web.app import make_app
+from exporter.web.keys import WebState
+
+LOG = logging.getLogger(__name__)
+
+SHUTDOWN_SECONDS = 1.0
+"""For answers under way when the end comes."""
+
+
+class Service:
+    """One exporter. `run` returns after SIGTERM or SIGINT, or `stop`."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        load: Callable[[], Settings],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """`load` reads the configuration anew and raises ConfigError; `clock`: unix seconds."""
+        self.settings = settings
+        self.address = ""
+        """Where the page is, once the service listens."""
+        self._load = load
+        self._clock = clock
+        self._stop = asyncio.Event()
+        self._reloading = asyncio.Lock()
+
+    async def run(self, on_ready: Callable[[str], None] | None = None) -> None:
+        """Serves until the end. `on_ready` is told the page's address.
+
+        Raises OSError when the address cannot be listened on, ConfigError for certificate files
+        that cannot be used.
+        """
+        settings = self.settings
+        LOG.info("lora-exporter starts", extra={"version": __version__})
+        if os.geteuid() == 0:
+            LOG.warning("running as root; the exporter needs no rights, give it a user of its own")
+        async with HttpClient(settings.poll.max_body) as http:
+            exposition = Exposition(settings.poll.max_adapters)
+            fleet = CurrentFleet(exposition, settings.poll.stale_after, here())
+            metrics = SelfMetrics(lambda: len(fleet))
+            poller = Poller(fleet, metrics.polled, self._clock)
+            plan = self._plan(http, settings)
+            state = WebState(
+                fleet=fleet,
+                self_metrics=metrics,
+                http=http,
+                settings=lambda: self.settings,
+                telemetry_path=settings.web.telemetry_path,
+                reload=lambda: self._reload(fleet, poller, http, metrics),
+                clock=self._clock,
+                this_host=here(),
+            )
+            runner = web.AppRunner(
+                make_app(state), access_log=None, shutdown_timeout=SHUTDOWN_SECONDS
+            )
+            await runner.setup()
+            try:
+                self.address = await self._listen(runner, settings.web.listen_address)
+                LOG.info("listening", extra={"address": self.address})
+                metrics.config_loaded(self._clock())
+                self._handle_signals(state)
+                await poller.apply(plan)
+                if on_ready is not None:
+                    on_ready(self.address)
+                await self._stop.wait()
+                state.stopping = True
+                LOG.info("lora-exporter stops")
+            finally:
+                await poller.stop()
+                await runner.cleanup()
+
+    def stop(self) -> None:
+        """Begins the end."""
+        self._stop.set()
+
+    def _handle_signals(self, state: WebState) -> None:
+        loop = asyncio.get_running_loop()
+        tasks: set[asyncio.Task[None]] = set()
+
+        def reload() -> None:
+            task = loop.create_task(_quietly(state))
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop)
+        loop.add_signal_handler(signal.SIGHUP, reload)
+
+    async def _listen(self, runner: web.AppRunner, address: str) -> str:
+        host, _, port = address.rpartition(":")
+        site = web.TCPSite(runner, host.strip("[]") or None, int(port))
+        await site.start()
+        name, bound = runner.addresses[0][:2]
+        if name in ("0.0.0.0", "::"):  # noqa: S104 - told apart, not bound
+            name = "localhost"
+        return f"http://[{name}]:{bound}" if ":" in name else f"http://{name}:{bound}"
+
+    def _plan(self, http: HttpClient, settings: Settings) -> Plan:
+        try:
+            return make_plan(http, settings.poll, settings.targets, static.targets(settings))
+        except TlsError as error:
+            wanted = "certificates and keys in PEM form"
+            raise ConfigError([Problem("targets", "tls", str(error), wanted)]) from None
+
+    async def _reload(
+        self, fleet: CurrentFleet, poller: Poller, http: HttpClient, metrics: SelfMetrics
+    ) -> None:
+        """All of a new configuration comes into force, or nothing of it."""
+        async with self._reloading:
+            try:
+                settings = await asyncio.to_thread(self._load)
+                plan = self._plan(http, settings)
+            except ConfigError as error:
+                metrics.config_refused()
+                for problem in error.problems:
+                    LOG.error("configuration refused", extra={"problem": str(problem)})
+                raise
+            before, self.settings = self.settings, settings
+            http.max_body = settings.poll.max_body
+            fleet.stale_after = settings.poll.stale_after
+            fleet.exposition.set_max_adapters(settings.poll.max_adapters)
+            await poller.apply(plan)
+            fleet.render_all()
+            metrics.config_loaded(self._clock())
+            LOG.info("configuration reloaded")
+            for section, key in (("web", "listen_address"), ("web", "telemetry_path")):
+                if getattr(before.web, key) != getattr(settings.web, key):
+                    LOG.warning("needs a restart", extra={"setting": f"{section}.{key}"})
+
+
+async def _quietly(state: WebState) -> None:
+    try:
+        await state.reload()
+    except ConfigError:
+        # Each problem is in the log already, and the last good configuration stays in force.
+        return

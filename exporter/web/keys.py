@@ -1,0 +1,38 @@
+"""What the handlers work on."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from exporter.current import CurrentFleet
+from exporter.fetching.http import HttpClient
+from exporter.self_metrics import SelfMetrics
+from exporter.settings import Settings
+
+
+@dataclass(slots=True)
+class WebState:
+    """The parts of the running service that the handlers need."""
+
+    fleet: CurrentFleet
+    self_metrics: SelfMetrics
+    http: HttpClient
+    settings: Callable[[], Settings]
+    """The settings in force."""
+    telemetry_path: str
+    reload: Callable[[], Awaitable[None]]
+    """Loads the configuration anew; raises ConfigError."""
+    clock: Callable[[], float]
+    """Unix seconds."""
+    this_host: str
+    stopping: bool = False
+
+    def lifecycle(self) -> bool:
+        """Whether the configuration may be reloaded over HTTP."""
+        return self.settings().web.enable_lifecycle
+
+
+STATE: web.AppKey[WebState] = web.AppKey("state", WebState)

@@ -1,0 +1,56 @@
+"""The metrics: text that was rendered before, joined, and compressed off the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+
+from aiohttp import hdrs, web
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, choose_encoder
+
+from exporter.exposition import EOF
+from exporter.web.keys import STATE
+
+CONTENT_TYPE_OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+_GZIP_WINDOW = 31
+_GZIP_LEVEL = 1
+
+
+async def handle(request: web.Request) -> web.Response:
+    """One consistent fleet, and the exporter's own series."""
+    state = request.app[STATE]
+    openmetrics = wants_openmetrics(request.headers.get(hdrs.ACCEPT, ""))
+    fleet = state.fleet.text(openmetrics, state.clock())
+    return await answer(request, fleet + state.self_metrics.text(openmetrics), openmetrics)
+
+
+async def answer(request: web.Request, text: bytes, openmetrics: bool) -> web.Response:
+    """An exposition, in the format and the encoding that were asked for."""
+    body = text + EOF if openmetrics else text
+    content_type = CONTENT_TYPE_OPENMETRICS if openmetrics else CONTENT_TYPE_PLAIN_0_0_4
+    headers = {hdrs.CONTENT_TYPE: content_type, hdrs.VARY: "Accept, Accept-Encoding"}
+    if accepts_gzip(request.headers.get(hdrs.ACCEPT_ENCODING, "")):
+        body = await asyncio.to_thread(gzip, body)
+        headers[hdrs.CONTENT_ENCODING] = "gzip"
+    return web.Response(body=body, headers=headers)
+
+
+def wants_openmetrics(accept: str) -> bool:
+    """Whether an Accept header prefers OpenMetrics; the default is the text format."""
+    content_type: str = choose_encoder(accept)[1]
+    return content_type.startswith("application/openmetrics-text")
+
+
+def accepts_gzip(accept_encoding: str) -> bool:
+    """Whether an Accept-Encoding header names gzip with a weight above 0."""
+    for item in accept_encoding.lower().split(","):
+        name, _, weight = item.partition(";")
+        if name.strip() in ("gzip", "*"):
+            return weight.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
+    return False
+
+
+def gzip(body: bytes) -> bytes:
+    """The body in gzip's form. zlib lets other threads run meanwhile."""
+    packer = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, _GZIP_WINDOW)
+    return packer.compress(body) + packer.flush()
