@@ -23,7 +23,7 @@ from exporter.poller import make_plan
 from exporter.settings import Settings
 from exporter.table import Row, rows
 
-_BAR_WIDTH = 16
+_BAR_WIDTH = 10
 
 
 async def read_once(settings: Settings) -> Fleet:
@@ -88,8 +88,10 @@ def _replica(replica: ReplicaStatus) -> dict[str, Any]:
 def print_table(fleet: Fleet, console: Console) -> None:
     """The table of the page, for a terminal."""
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in ("Model", "Replica", "Engine", "State"):
-        table.add_column(name, overflow="fold")
+    table.add_column("Model", overflow="fold", min_width=8)
+    table.add_column("Replica", overflow="fold", min_width=8)
+    table.add_column("Engine", no_wrap=True)
+    table.add_column("State", no_wrap=True)
     for name in ("Max", "Used", "Free"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("", width=_BAR_WIDTH)

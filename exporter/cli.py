@@ -20,6 +20,8 @@ from exporter.loading import FILE_VARIABLE, ConfigError, load
 from exporter.service import Service
 from exporter.settings import Settings
 
+_PIPE_WIDTH = 160
+
 _Command = Callable[[argparse.Namespace], int]
 
 
@@ -43,6 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
     except OSError as error:
         print(f"lora-exporter: {error.strerror or error}", file=sys.stderr)
+    except KeyboardInterrupt:
+        # Before the service took over the signal: there is nothing to bring to an end.
+        return 130
     return 1
 
 
@@ -81,6 +86,9 @@ def _add_capacity(commands: Any) -> None:
     def run(parsed: argparse.Namespace) -> int:
         settings = _loader(parsed, source)()
         logs.set_up(settings.log.level, settings.log.format)
+        if not any(group.static for group in settings.targets):
+            print("lora-exporter: no targets; give --target or --config.file", file=sys.stderr)
+            return 1
         try:
             fleet = asyncio.run(capacity.read_once(settings))
         except TlsError as error:
@@ -89,7 +97,9 @@ def _add_capacity(commands: Any) -> None:
         if parsed.json:
             sys.stdout.buffer.write(capacity.as_json(fleet))
         else:
-            capacity.print_table(fleet, Console())
+            # A pipe has no width; the table's own suits a file and grep.
+            width = None if sys.stdout.isatty() else _PIPE_WIDTH
+            capacity.print_table(fleet, Console(width=width))
         return 0 if any(status.up for status in fleet.targets) else 1
 
     parser.set_defaults(run=run)

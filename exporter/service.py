@@ -58,6 +58,8 @@ class Service:
         LOG.info("lora-exporter starts", extra={"version": __version__})
         if os.geteuid() == 0:
             LOG.warning("running as root; the exporter needs no rights, give it a user of its own")
+        if not any(group.static for group in settings.targets):
+            LOG.warning("no targets; give --target or --config.file")
         async with HttpClient(settings.poll.max_body) as http:
             exposition = Exposition(settings.poll.max_adapters)
             fleet = CurrentFleet(exposition, settings.poll.stale_after, here())

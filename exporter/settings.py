@@ -103,6 +103,12 @@ def _allowed(value: str) -> str:
     raise ValueError("a host name, *.domain, or a network such as 10.0.0.0/8")
 
 
+def _user_name(value: str) -> str:
+    if not value or ":" in value or not value.isprintable():
+        raise ValueError("a user name without colon")
+    return value
+
+
 def _text(value: object) -> object:
     if isinstance(value, str) and not value.strip():
         raise ValueError("text that is not empty")
@@ -176,7 +182,7 @@ class Log(_Section):
 class BasicAuth(_Section):
     """HTTP basic authentication."""
 
-    username: Text
+    username: Annotated[str, AfterValidator(_user_name)]
     """User name."""
     password_file: ReadableFile
     """File that holds the password; read again when it changes."""

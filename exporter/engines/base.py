@@ -29,6 +29,8 @@ class Request:
     """Whether the group's credentials belong to this address."""
     confidential: bool = False
     """Whether what it answers must never be shown."""
+    shown: tuple[str, ...] = ()
+    """Where an answer is shown to people: only the lines that start with one of these, if any."""
     accepts: Callable[[bytes], bool] | None = None
     """Whether a body is what was wanted; else `fallback` is asked."""
     fallback: Request | None = None

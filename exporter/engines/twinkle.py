@@ -331,7 +331,7 @@ def _read_ray(target: Target, body: bytes) -> dict[str, _Live] | None:
             continue
         into = own if route.startswith(prefix) else others
         for listed in _listed(application):
-            replica, state = _text(listed.get("replica_id")), listed.get("state")
+            replica, state = _text(listed.get("replica_id")), _text(listed.get("state"))
             if replica is not None and state not in _DEAD_STATES:
                 node = _text(listed.get("node_ip")) or _text(listed.get("node_id"))
                 into[replica] = _Live(model, node, state in _SERVING_STATES)

@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from exporter.engines.base import Answers, Engine, Request, failed, json_object
+from exporter.engines.base import Answers, Engine, Request, count, failed, json_object
 from exporter.engines.prometheus_text import (
     Sample,
     declared,
@@ -102,7 +102,8 @@ def requests(target: Target) -> tuple[Request, ...]:
             # Only the path with a trailing slash filters by name.
             f"{target.url}/metrics/?{names}",
             accepts=_has_lora_sample,
-            fallback=Request("metrics", f"{target.url}/metrics"),
+            fallback=Request("metrics", f"{target.url}/metrics", shown=WANTED),
+            shown=WANTED,
         ),
         Request(
             "models",
@@ -333,19 +334,24 @@ def _with_residency(
             states[name] = AdapterState.IDLE
         elif states.get(name) in (None, AdapterState.REGISTERED):
             states[name] = AdapterState.OFFLOADED
-    told = total(_finite(samples(body, GPU_LOADED)))
-    limit = total(_finite(samples(body, GPU_MAX)))
+    told = _whole(total(_finite(samples(body, GPU_LOADED))))
+    limit = _whole(total(_finite(samples(body, GPU_MAX))))
     if limit is not None:
         shared = all("engine" not in sample.labels for sample in samples(body, GPU_MAX))
-        table = replace(table, max=int(limit) * (engines if shared else 1))
+        table = replace(table, max=limit * (engines if shared else 1))
     if not _lists_residents(body):
-        return table if told is None else replace(table, resident=int(told))
+        return table if told is None else replace(table, resident=told)
     table = replace(table, resident=len(resident))
     if active is None:
         return table
     held = {pair for pair in resident if pair[1] in active} | pinned
     unlisted = active - {name for _, name in resident}
     return replace(table, used=len(held) + len(unlisted), source=Source.RESIDENCY)
+
+
+def _whole(value: float | None) -> int | None:
+    """A gauge as a number of slots or adapters; None for anything that cannot be one."""
+    return None if value is None or not value.is_integer() else count(int(value))
 
 
 def split_names(joined: str, known: frozenset[str]) -> list[str]:
@@ -416,7 +422,7 @@ def _has_lora_sample(body: bytes) -> bool:
 def detection(target: Target) -> tuple[Request, ...]:
     """What tells a vLLM replica from other servers."""
     return (
-        Request("metrics", f"{target.url}/metrics", required=False),
+        Request("metrics", f"{target.url}/metrics", required=False, shown=WANTED),
         Request("models", f"{target.url}/v1/models", required=False, confidential=True),
     )
 

@@ -6,6 +6,8 @@ Redirects are not followed: credentials belong to the address that the operator 
 from __future__ import annotations
 
 import asyncio
+import base64
+import os
 import ssl
 import zlib
 from email.utils import parsedate_to_datetime
@@ -45,8 +47,8 @@ class GroupClient:
         if self._token is not None:
             return {hdrs.AUTHORIZATION: f"Bearer {self._token.read()}"}
         if self._password is not None:
-            credentials = aiohttp.BasicAuth(self._user, self._password.read(), "utf-8")
-            return {hdrs.AUTHORIZATION: credentials.encode()}
+            credentials = f"{self._user}:{self._password.read()}".encode()
+            return {hdrs.AUTHORIZATION: f"Basic {base64.b64encode(credentials).decode()}"}
         return {}
 
 
@@ -191,7 +193,8 @@ def _date(value: str | None) -> float | None:
 
 
 def _os_text(error: OSError) -> str:
-    return error.strerror or "cannot connect"
+    # asyncio writes addresses into strerror.
+    return os.strerror(error.errno) if error.errno and error.errno > 0 else "cannot connect"
 
 
 def _tls_text(error: Exception) -> str:

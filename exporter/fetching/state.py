@@ -10,7 +10,7 @@ import stat
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from exporter.engines.base import Answer, Request
 from exporter.fetching.secrets import SecretError, SecretFile
@@ -51,13 +51,14 @@ class StateClient:
 
     async def _file(self, request: Request) -> Answer:
         # Reopened each time: the server replaces it at every write.
-        return await asyncio.to_thread(self._read_file, Path(urlsplit(request.url).path))
+        return await asyncio.to_thread(self._read_file, Path(unquote(urlsplit(request.url).path)))
 
     def _read_file(self, path: Path) -> Answer:
         try:
+            # Before it is opened: a pipe would keep this thread for ever.
+            if not stat.S_ISREG(path.stat().st_mode):
+                return Answer(reason=Reason.FORMAT, detail="state file: not a regular file")
             with path.open("rb") as stream:
-                if not stat.S_ISREG(path.stat().st_mode):
-                    return Answer(reason=Reason.FORMAT, detail="state file: not a regular file")
                 body = stream.read(self.max_body + 1)
         except OSError as error:
             reason = Reason.AUTH if isinstance(error, PermissionError) else Reason.CONNECT

@@ -175,10 +175,17 @@ def _shown(exchange: Exchange) -> list[str]:
     if request.confidential and answered.ok:
         lines.append("    (not shown: it may hold secrets)")
     elif answered.ok:
-        body = answered.body[:_SHOWN_BYTES].decode(errors="replace")
-        lines += [f"    {line}" for line in body.splitlines()]
-        if len(answered.body) > _SHOWN_BYTES:
-            lines.append(f"    ... and {len(answered.body) - _SHOWN_BYTES} bytes more")
+        body = answered.body
+        if request.shown:
+            body = b"\n".join(
+                line
+                for line in body.split(b"\n")
+                if line.startswith(tuple(name.encode() for name in request.shown))
+            )
+        text = body[:_SHOWN_BYTES].decode(errors="replace")
+        lines += [f"    {line}" for line in text.splitlines()]
+        if len(body) > _SHOWN_BYTES:
+            lines.append(f"    ... and {len(body) - _SHOWN_BYTES} bytes more")
     return lines
 
 
