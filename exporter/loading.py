@@ -17,7 +17,7 @@ import yaml
 from pydantic import ValidationError
 from pydantic_settings import EnvSettingsSource, SettingsError
 
-from exporter.settings import Settings
+from exporter.settings import ContradictionError, Settings
 
 ENV_PREFIX = "LORA_EXPORTER_"
 FILE_VARIABLE = "LORA_EXPORTER_CONFIG__FILE"
@@ -28,6 +28,16 @@ _Loc = tuple[int | str, ...]
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MAX_FILE = 32 * 2**20
 _USER_INFO = re.compile(r"//[^/@\s]*@")
+_WANTED = {
+    "model_type": "a mapping of keys",
+    "model_attributes_type": "a mapping of keys",
+    "tuple_type": "a list",
+    "string_type": "text",
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+}
 _INPUT = re.compile(r"^(Value error, |Input should be |Value should have )")
 
 
@@ -135,7 +145,8 @@ def _read(file: Path) -> _Document:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"{path}:{mark.line + 1}" if mark is not None else path
-        raise ConfigError([Problem(place, "", error.problem or "an error", "YAML")]) from None
+        found = ": ".join(filter(None, (error.context, error.problem))) or "an error"
+        raise ConfigError([Problem(place, "", found, "one YAML document")]) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         found = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ConfigError([Problem(path, "", found, "YAML in UTF-8")]) from None
@@ -237,8 +248,10 @@ def _problem(place: str, item: Any) -> Problem:
         return Problem(place, _key(loc), "an unknown key", f"one of {known}")
     if item["type"] == "missing":
         return Problem(place, _key(loc), "nothing", "a value")
-    wanted = _INPUT.sub("", item["msg"])
-    return Problem(place, _key(loc), _show(item["input"]), wanted)
+    wanted = _WANTED.get(item["type"]) or _INPUT.sub("", item["msg"])
+    cause = item.get("ctx", {}).get("error")
+    found = cause.found if isinstance(cause, ContradictionError) else _show(item["input"])
+    return Problem(place, _key(loc), found, wanted)
 
 
 def _known_keys(loc: _Loc) -> Iterable[str]:
@@ -270,9 +283,6 @@ def _show(value: object) -> str:
         return "a list"
     if value is None:
         return "nothing"
-    if not isinstance(value, str | int | float | bool):
-        # A whole section, of which two keys contradict each other.
-        return "what is there"
     text = repr(value)
     text = _USER_INFO.sub("//***@", text)
     return text if len(text) <= 80 else text[:77] + "..."

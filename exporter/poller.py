@@ -120,12 +120,11 @@ class Poller:
         loop = asyncio.get_running_loop()
         due = loop.time() + delay
         swing = 0
-        suspect = False
         while True:
             await asyncio.sleep(max(due - loop.time(), 0.0))
-            async with self._suspect if suspect else self._healthy:
+            async with self._suspect if memory.suspect else self._healthy:
                 status = await self._poll(target, asker, memory)
-            suspect = status is None or status.reason in _UNANSWERED
+            memory.suspect = status is None or status.reason in _UNANSWERED
             swing += 1
             interval = self._plan.poll.interval
             early = JITTER * (2 * _phase(f"{target.url} {swing}") - 1)

@@ -20,7 +20,16 @@ from pydantic import (
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from exporter.engines import AUTO, ENGINES
-from exporter.quantities import Duration
+from exporter.quantities import Duration, show_duration
+
+
+class ContradictionError(ValueError):
+    """Keys that do not go together."""
+
+    def __init__(self, found: str, wanted: str) -> None:
+        super().__init__(wanted)
+        self.found = found
+
 
 _ADDRESS = "an address such as http://10.0.0.5:8000, without credentials, query or fragment"
 _HOST_PATTERN = re.compile(r"(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?")
@@ -156,9 +165,16 @@ class Poll(_Section):
     @model_validator(mode="after")
     def _order(self) -> Self:
         if self.timeout > self.interval:
-            raise ValueError("timeout to be at most interval")
+            raise ContradictionError(
+                f"timeout {show_duration(self.timeout)}, interval {show_duration(self.interval)}",
+                "timeout to be at most interval",
+            )
         if self.stale_after < self.interval + self.timeout:
-            raise ValueError("stale_after to be at least interval + timeout")
+            raise ContradictionError(
+                f"stale_after {show_duration(self.stale_after)}, "
+                f"interval {show_duration(self.interval)}, timeout {show_duration(self.timeout)}",
+                "stale_after to be at least interval + timeout",
+            )
         return self
 
 
@@ -199,7 +215,7 @@ class Auth(_Section):
     @model_validator(mode="after")
     def _one(self) -> Self:
         if self.bearer_token_file is not None and self.basic is not None:
-            raise ValueError("bearer_token_file or basic, not both")
+            raise ContradictionError("bearer_token_file and basic", "one of them")
         return self
 
 
@@ -220,7 +236,7 @@ class Tls(_Section):
     @model_validator(mode="after")
     def _pair(self) -> Self:
         if (self.cert_file is None) != (self.key_file is None):
-            raise ValueError("cert_file and key_file together")
+            raise ContradictionError("only one of cert_file and key_file", "both or none")
         return self
 
 
@@ -271,13 +287,16 @@ class TargetGroup(_Section):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if self.replica_name is not None and len(self.static) > 1:
-            raise ValueError("replica_name only in a group of one target")
+            found = f"replica_name and {len(self.static)} targets"
+            raise ContradictionError(found, "replica_name only in a group of one target")
         if self.state is not None and self.engine != "twinkle":
-            raise ValueError("engine: twinkle beside state")
+            raise ContradictionError(f"state and engine: {self.engine}", "engine: twinkle")
         if self.state is not None and self.replica_name is not None:
-            raise ValueError("no replica_name beside state: the store names the replicas")
+            wanted = "no replica_name, as the store names the replicas"
+            raise ContradictionError("replica_name and state", wanted)
         if self.ray_dashboard is not None and self.state is None:
-            raise ValueError("state beside ray_dashboard: the two are joined")
+            wanted = "state too, as the two are joined"
+            raise ContradictionError("ray_dashboard and no state", wanted)
         return self
 
 

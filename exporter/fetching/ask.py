@@ -47,6 +47,8 @@ class Memory:
     answers: dict[str, tuple[Answer, float]] = field(default_factory=dict)
     fallback_until: dict[str, float] = field(default_factory=dict)
     last_up: bool | None = None
+    suspect: bool = False
+    """Whether the last poll got no answer."""
 
 
 class Asker:

@@ -121,7 +121,8 @@ def test_one_unequal_series_proves_that_waiting_is_told() -> None:
 
 @pytest.mark.parametrize("version", ["0.8.5.post2", "0.10.2.post2", "0.11.0", "0.11.0rc1", "0.9"])
 def test_waiting_is_told_up_to_0_11_0(version: str) -> None:
-    table = row(read(info("a", ""), info("", "", NOW - 1), running(1), version=version))
+    """Though all series are equal, which is no proof of the broken shape."""
+    table = row(read(info("", ""), info("a", "a", NOW - 1), running(0), version=version))
     assert table.waiting == 0
 
 
@@ -205,6 +206,12 @@ def test_no_series_and_no_adapters_means_started_without_lora() -> None:
     assert row(reading).requests_running == 2
 
 
+def test_registered_adapters_prove_that_lora_is_on() -> None:
+    reading = read(running(2), models=models_of("a"))
+    assert reading.up
+    assert (row(reading).max, row(reading).used) == (None, None)
+
+
 def test_max_lora_0_of_v0_means_started_without_lora() -> None:
     reading = read(info("", max_lora="0"), 'vllm:num_requests_running{model_name="m"} 0')
     assert reading.reason is Reason.NO_LORA
@@ -243,6 +250,11 @@ def test_data_parallel_union_hides_that_both_engines_hold_the_same_adapters() ->
 def test_data_parallel_used_is_bounded_by_the_requests_of_each_engine() -> None:
     table = row(read(info("a,b"), running(1, "0"), running(2, "1")))
     assert (table.used, table.free) == (3, 1)
+
+
+def test_data_parallel_used_is_bounded_by_the_distinct_adapters_on_each_engine() -> None:
+    table = row(read(info("a"), running(5, "0"), running(5, "1")))
+    assert (table.used, table.free) == (2, 2)
 
 
 def test_data_parallel_used_is_never_below_the_distinct_adapters() -> None:

@@ -43,7 +43,8 @@ async def raw_server(serve: Raw) -> AsyncIterator[str]:
         assert task is not None
         tasks.add(task)
         try:
-            with contextlib.suppress(ConnectionError):
+            # Cancelled, a handler is done: asyncio's streams would log the cancellation.
+            with contextlib.suppress(ConnectionError, asyncio.CancelledError):
                 await serve(reader, writer)
         finally:
             tasks.discard(task)
