@@ -53,7 +53,7 @@ class AdapterState(StrEnum):
     """An adapter's present state, in the order in which the first that holds is told."""
 
     ACTIVE = "active"
-    """Occupies a slot that a new adapter cannot take."""
+    """Has requests in flight, or is held by a session."""
     WAITING = "waiting"
     """Has work but no slot."""
     IDLE = "idle"

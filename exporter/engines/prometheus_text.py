@@ -7,6 +7,7 @@ here wants, so names are searched in the raw bytes and only lines that carry the
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -59,9 +60,10 @@ def has_family_prefix(body: bytes, prefix: str) -> bool:
 
 
 def total(found: Iterable[Sample]) -> float | None:
-    """The sum of the values; None where there is no sample."""
+    """The sum of the values; None where there is no sample, or no finite sum."""
     values = [sample.value for sample in found]
-    return sum(values) if values else None
+    added = sum(values)
+    return added if values and math.isfinite(added) else None
 
 
 def _parse(rest: bytes) -> Sample | None:

@@ -47,7 +47,7 @@ NAMES_MAX_AGE = 60.0
 
 _REPLICA_KEY = re.compile(r"replica::(.+)::max_loras", re.DOTALL)
 _DEAD_STATES = frozenset({"STOPPED"})
-_SERVING_STATES = frozenset({"RUNNING", "UPDATING", "RECOVERING", "PENDING_MIGRATION"})
+_NOT_SERVING_STATES = frozenset({"STARTING", "STOPPING"})
 _MODEL_ROUTE = "/model/"
 
 
@@ -334,7 +334,7 @@ def _read_ray(target: Target, body: bytes) -> dict[str, _Live] | None:
             replica, state = _text(listed.get("replica_id")), _text(listed.get("state"))
             if replica is not None and state not in _DEAD_STATES:
                 node = _text(listed.get("node_ip")) or _text(listed.get("node_id"))
-                into[replica] = _Live(model, node, state in _SERVING_STATES)
+                into[replica] = _Live(model, node, state not in _NOT_SERVING_STATES)
     # Behind a proxy the prefix that we know is not the one that Ray knows.
     return own or others
 

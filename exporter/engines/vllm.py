@@ -144,7 +144,7 @@ def read(target: Target, answers: Answers, now: float) -> Reading:
     clock = metrics.date if metrics.date is not None else now
     if any(sample.value > clock + FUTURE_SECONDS for sample in lora):
         return Reading(
-            AdapterTable((table,)),
+            AdapterTable((replace(table, max=target.max),)),
             Reason.AMBIGUOUS,
             f"{LORA_INFO} adds up the timestamps of several API servers; "
             "start vLLM with --api-server-count 1",
@@ -292,6 +292,10 @@ def _with_slots(
                 states.update(dict.fromkeys(waiting, AdapterState.WAITING))
     if has_residency(body):
         table = _with_residency(table, body, active, states, engines)
+        if table.waiting is not None:
+            # A resident adapter has a slot: what its requests wait for is something else.
+            told = sum(state is AdapterState.WAITING for state in states.values())
+            table = replace(table, waiting=told)
     if active is not None:
         states.update(dict.fromkeys(active, AdapterState.ACTIVE))
     if table.max is None:

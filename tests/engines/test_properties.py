@@ -313,6 +313,16 @@ def test_rows_of_any_kind_never_raise(
     check(TWINKLE.read(target, twinkle_answers(entries=entries, ray=dashboard), NOW))
 
 
+@settings(deterministic, max_examples=600)
+@given(mutated_json(st.just(dashboard_of_one)))
+def test_a_dashboard_of_any_shape_never_raises(dashboard: bytes) -> None:
+    entries = {"replica::z12xnd4s::max_loras": b"2"}
+    reading = TWINKLE.read(RAY_TARGET, twinkle_answers(entries=entries, ray=dashboard), NOW)
+    check(reading)
+    # Whatever the dashboard says, the store could be read.
+    assert reading.up
+
+
 @pytest.mark.parametrize("capture", CAPTURED)
 @settings(deterministic, max_examples=20)
 @given(seed=st.integers(0, 2**32))

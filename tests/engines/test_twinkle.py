@@ -547,10 +547,11 @@ def test_a_dashboard_that_does_not_answer_leaves_the_state() -> None:
     assert (reading.up, rows(reading)["r1"].source) == (True, Source.STATE)
 
 
-@pytest.mark.parametrize("state", [None, 7, [], {}, ["RUNNING"]])
-def test_a_replica_in_a_state_that_is_no_word_is_not_serving(state: object) -> None:
-    broken = {"replica_id": "r1", "state": state}
-    assert rows(read_state({"replica::r1::max_loras": b"2"}, mock_model(broken))) == {}
+@pytest.mark.parametrize("state", [None, 7, [], {}, "A_NEW_WORD"])
+def test_a_replica_in_a_state_that_we_do_not_know_is_not_hidden(state: object) -> None:
+    listed_so = {"replica_id": "r1", "state": state}
+    reading = read_state({"replica::r1::max_loras": b"2"}, mock_model(listed_so))
+    assert slots(rows(reading)["r1"]) == (2, 0, 2)
 
 
 def test_behind_a_proxy_rays_routes_have_another_prefix() -> None:

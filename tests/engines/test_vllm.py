@@ -386,6 +386,7 @@ def test_a_comma_is_a_separator_unless_a_registered_name_has_it() -> None:
         ("a,b,c", {"a", "a,b", "b,c"}, ["a", "b,c"]),
         ("a,b", {"a", "b", "a,b"}, ["a,b"]),
         ("a,b,a,b", {"a,b"}, ["a,b", "a,b"]),
+        ("a,b,c,d", {"a", "b", "d", "c,d", "a,b,c"}, ["a,b,c", "d"]),
         (",", {","}, [","]),
         ("x,,", {","}, ["x", ","]),
     ],
@@ -443,6 +444,13 @@ def test_the_model_is_the_first_served_name_unless_the_group_renames_it() -> Non
     assert row(read(info("a"), running(1))).model == "base-model"
     renamed = replace(VLLM_TARGET, model="base-model@staging")
     assert row(read(info("a"), running(1), target=renamed)).model == "base-model@staging"
+
+
+def test_the_models_first_alias_names_it_where_the_series_do_not() -> None:
+    rows = [{"id": "base-model", "parent": None}, {"id": "alias-model", "parent": None}]
+    models = json.dumps({"data": rows}).encode()
+    table = row(read(info("a"), "vllm:num_requests_running 1", models=models))
+    assert table.model == "base-model"
 
 
 def test_the_model_is_never_empty() -> None:
@@ -575,6 +583,13 @@ def test_a_resident_adapter_is_idle_whichever_level_comes_first(turn: int) -> No
     assert names(table, AdapterState.OFFLOADED) == set()
 
 
+def test_a_resident_adapter_does_not_wait_for_a_slot() -> None:
+    table = row(read(info("a", "b,c", max_lora="3"), running(1), loaded("a"), loaded("b")))
+    assert table.waiting == 1
+    assert names(table, AdapterState.WAITING) == {"c"}
+    assert names(table, AdapterState.IDLE) == {"b"}
+
+
 def test_ranks_repeat_one_slot() -> None:
     ranks = [
         f'vllm:lora_adapter_loaded{{engine="0",adapter_name="a",level="gpu",rank="{rank}"}} 1'
@@ -607,6 +622,11 @@ def test_the_engines_maximum_is_taken_where_told() -> None:
     limits = [f'vllm:max_gpu_lora_adapters{{engine="{engine}"}} 3' for engine in "01"]
     lines = [running(1, "0"), running(0, "1"), *limits]
     assert row(read(info("a"), *lines, loaded("a"))).max == 6
+
+
+def test_a_maximum_without_an_engine_is_that_of_each_engine() -> None:
+    lines = [running(1, "0"), running(0, "1"), "vllm:max_gpu_lora_adapters 3"]
+    assert row(read(info("a"), *lines)).max == 6
 
 
 def test_resident_and_maximum_may_be_told_without_names() -> None:

@@ -1,0 +1,1 @@
+"""Measurements, side by side with a peer in the same run. `make bench` runs them."""
