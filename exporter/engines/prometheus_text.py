@@ -9,42 +9,50 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
-_LABEL = re.compile(rb'\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*=\s*"((?:[^"\\\n]|\\.)*)"\s*(,|\})')
-_ESCAPE = re.compile(r"\\(.)")
-_UNESCAPED = {"n": "\n", "\\": "\\", '"': '"'}
 _MAX_DIGITS = 64
+_MAX_KEYS = 1024
+# Possessive, as white space could else be shared out between two parts in many ways.
+_PAIR = r'\s*+[a-zA-Z_]\w*+\s*+=\s*+"(?:[^"\\]|\\.)*+"\s*+(?:,|(?=\}))'
+_REST = re.compile(
+    rf"(?:\s*+\{{((?:{_PAIR})*+)\s*+\}})?+\s*+(\S++)(?:\s.*+)?+", re.ASCII | re.DOTALL
+)
+_LABEL = re.compile(r'([a-zA-Z_]\w*)\s*=\s*"((?:[^"\\]|\\.)*)"', re.ASCII | re.DOTALL)
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_UNESCAPED = {"n": "\n", "\\": "\\", '"': '"'}
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """One sample of a series."""
+class Sample(NamedTuple):
+    """One sample of a series. A tuple, as one body has hundreds."""
 
     labels: dict[str, str]
     value: float
 
 
-def samples(body: bytes, name: str) -> list[Sample]:
-    """All samples of exactly this name, in the order of the body. Malformed lines are left out."""
-    wanted = name.encode()
-    size = len(wanted)
-    found = []
-    at = body.find(wanted)
-    while at >= 0:
-        end = body.find(b"\n", at)
-        if end < 0:
-            end = len(body)
-        if at == 0 or body[at - 1] == 10:
-            sample = _parse(body[at + size : end])
+Found = Mapping[str, Sequence[Sample]]
+"""Samples by name, in the order of the body; each wanted name is there."""
+
+
+class Finder:
+    """Finds samples of some names in one pass over an exposition."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = tuple(names)
+        # A literal start lets the search skip lines whose names begin otherwise; the longest name
+        # first, as one may be the start of another.
+        either = "|".join(map(re.escape, sorted(self._names, key=len, reverse=True)))
+        self._lines = re.compile(rf"\n({either})(?=[ \t{{])([^\n]*)".encode())
+
+    def find(self, body: bytes) -> Found:
+        """All finite samples of exactly these names. Malformed lines are left out."""
+        found: dict[str, list[Sample]] = {name: [] for name in self._names}
+        for name, rest in self._lines.findall(b"\n" + body):
+            sample = _parse(rest)
             if sample is not None:
-                found.append(sample)
-            at = body.find(wanted, end)
-        else:
-            # In a HELP line, inside another name or a label value: the name may follow later.
-            at = body.find(wanted, at + size)
-    return found
+                found[name.decode()].append(sample)
+        return found
 
 
 def declared(body: bytes, name: str) -> bool:
@@ -66,38 +74,42 @@ def total(found: Iterable[Sample]) -> float | None:
     return added if values and math.isfinite(added) else None
 
 
+_KEYS: dict[str, str] = {}
+"""Label names by what stands between two values, such as `,engine=`, as met before."""
+
+
 def _parse(rest: bytes) -> Sample | None:
     """Parses what follows the name on a sample's line."""
-    labels: dict[str, str] = {}
-    if rest.startswith(b"{"):
-        at = 1
-        if rest[1:2] == b"}":
-            at = 2
-        else:
-            while True:
-                match = _LABEL.match(rest, at)
-                if match is None:
-                    return None
-                try:
-                    value = match[2].decode()
-                except UnicodeDecodeError:
-                    return None
-                if "\\" in value:
-                    value = _ESCAPE.sub(lambda m: _UNESCAPED.get(m[1], m[0]), value)
-                labels[match[1].decode()] = value
-                at = match.end()
-                if match[3] == b"}":
-                    break
-                if rest[at : at + 1] == b"}":
-                    at += 1
-                    break
-        rest = rest[at:]
-    elif rest[:1] not in (b" ", b"\t"):
-        return None
-    fields = rest.split(None, 2)
-    if not fields or len(fields[0]) > _MAX_DIGITS or b"_" in fields[0]:
-        return None
     try:
-        return Sample(labels, float(fields[0]))
+        text = rest.decode()
+        if "\\" not in text:
+            *parts, end = text.split('"')
+            if end.startswith("} ") and len(parts) % 2 == 0:
+                try:
+                    keys = map(_KEYS.__getitem__, parts[::2])
+                    return _sample(dict(zip(keys, parts[1::2], strict=True)), end[2:])
+                except (KeyError, ValueError):
+                    # Another spelling: the whole grammar decides.
+                    pass
+        match = _REST.fullmatch(text)
+        if match is None:
+            return None
+        inside, number = match.groups()
+        labels = dict(_LABEL.findall(inside)) if inside else {}
+        for name, value in labels.items():
+            if "\\" in value:
+                labels[name] = _ESCAPE.sub(lambda m: _UNESCAPED.get(m[1], m[0]), value)
+        if len(_KEYS) < _MAX_KEYS:
+            for name in labels:
+                _KEYS[f"{{{name}="] = _KEYS[f",{name}="] = name
+        return _sample(labels, number)
     except ValueError:
         return None
+
+
+def _sample(labels: dict[str, str], number: str) -> Sample | None:
+    """Raises ValueError for what is no number."""
+    if len(number) > _MAX_DIGITS or "_" in number:
+        return None
+    value = float(number)
+    return Sample(labels, value) if math.isfinite(value) else None

@@ -13,17 +13,17 @@ sets never disappear.
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from exporter.engines.base import Answers, Engine, Request, count, failed, json_object
 from exporter.engines.prometheus_text import (
+    Finder,
+    Found,
     Sample,
     declared,
     has_family_prefix,
-    samples,
     total,
 )
 from exporter.fleet import (
@@ -59,6 +59,8 @@ WANTED = (
     GPU_LOADED,
     GPU_MAX,
 )
+
+_FINDER = Finder(WANTED)
 
 FUTURE_SECONDS = 300.0
 """A sample later than this after now is a sum of timestamps, made by several API servers."""
@@ -124,9 +126,10 @@ def read(target: Target, answers: Answers, now: float) -> Reading:
         return missing
     metrics = answers["metrics"]
     body = metrics.body
+    found = _FINDER.find(body)
     models = _read_models(answers)
-    table = _skeleton(target, body, models, _read_version(answers))
-    if not has_family_prefix(body, "vllm:"):
+    table = _skeleton(target, found, models, _read_version(answers))
+    if not any(found.values()) and not has_family_prefix(body, "vllm:"):
         if body.strip() and not body.lstrip().startswith(b"#"):
             return Reading(reason=Reason.FORMAT, detail="/metrics is not a Prometheus exposition")
         return Reading(
@@ -134,33 +137,17 @@ def read(target: Target, answers: Answers, now: float) -> Reading:
             Reason.NO_STATS,
             "/metrics has no vllm: series; start vLLM without --disable-log-stats",
         )
-    table = replace(
-        table,
-        prompt_tokens=total(_finite(samples(body, PROMPT_TOKENS))),
-        generation_tokens=total(_finite(samples(body, GENERATION_TOKENS))),
-    )
-    running = _finite(samples(body, RUNNING))
-    lora = _finite(samples(body, LORA_INFO))
+    lora = found[LORA_INFO]
     clock = metrics.date if metrics.date is not None else now
     if any(sample.value > clock + FUTURE_SECONDS for sample in lora):
         return Reading(
-            AdapterTable((replace(table, max=target.max),)),
+            AdapterTable((_of_several_servers(table, target),)),
             Reason.AMBIGUOUS,
             f"{LORA_INFO} adds up the timestamps of several API servers; "
             "start vLLM with --api-server-count 1",
         )
-    table = replace(
-        table,
-        requests_running=total(running),
-        requests_waiting=total(_finite(samples(body, WAITING))),
-        requests_deferred=total(
-            sample
-            for sample in _finite(samples(body, WAITING_BY_REASON))
-            if sample.labels.get("reason") == "deferred"
-        ),
-    )
-    if not lora and not has_residency(body):
-        return _without_lora_samples(target, table, body, running, models)
+    if not lora and not has_residency(found):
+        return _without_lora_samples(target, table, body, found, models)
     present = _present(lora, table.version)
     if lora and present is None:
         return Reading(
@@ -170,18 +157,18 @@ def read(target: Target, answers: Answers, now: float) -> Reading:
         )
     if present is not None and present.max_lora == 0:
         return _no_lora(table)
-    table = _with_slots(target, table, body, present, running, models, clock)
+    table = _with_slots(target, table, found, present, models, clock)
     return Reading(AdapterTable((table,)))
 
 
 def _skeleton(
-    target: Target, body: bytes, models: _Models | None, version: str | None
+    target: Target, found: Found, models: _Models | None, version: str | None
 ) -> ReplicaTable:
     """A table of all that is known before slots."""
     name = target.model
     if name is None:
         for series in (RUNNING, PROMPT_TOKENS, GENERATION_TOKENS):
-            served = {sample.labels.get("model_name", "") for sample in samples(body, series)}
+            served = {sample.labels.get("model_name", "") for sample in found[series]}
             name = min(served - {""}, default=None)
             if name is not None:
                 break
@@ -197,6 +184,26 @@ def _skeleton(
         adapters=()
         if models is None
         else order_adapters(dict.fromkeys(models.adapters, AdapterState.REGISTERED)),
+        prompt_tokens=total(found[PROMPT_TOKENS]),
+        generation_tokens=total(found[GENERATION_TOKENS]),
+        requests_running=total(found[RUNNING]),
+        requests_waiting=total(found[WAITING]),
+        requests_deferred=total(
+            sample
+            for sample in found[WAITING_BY_REASON]
+            if sample.labels.get("reason") == "deferred"
+        ),
+    )
+
+
+def _of_several_servers(table: ReplicaTable, target: Target) -> ReplicaTable:
+    """Each server's gauges are its own view; which one answered is not told."""
+    return replace(
+        table,
+        max=target.max,
+        requests_running=None,
+        requests_waiting=None,
+        requests_deferred=None,
     )
 
 
@@ -204,7 +211,7 @@ def _without_lora_samples(
     target: Target,
     table: ReplicaTable,
     body: bytes,
-    running: Sequence[Sample],
+    found: Found,
     models: _Models | None,
 ) -> Reading:
     """Before the first engine step there is no sample: slots are unknown, not 0.
@@ -213,9 +220,9 @@ def _without_lora_samples(
     missing samples of the running gauge.
     """
     adapters = models.adapters if models is not None else frozenset()
-    if not declared(body, LORA_INFO) and running and not adapters:
+    if not declared(body, LORA_INFO) and found[RUNNING] and not adapters:
         return _no_lora(table)
-    if target.max is not None and total(running) == 0:
+    if target.max is not None and table.requests_running == 0:
         table = replace(table, max=target.max, used=0, source=Source.OPERATOR)
     else:
         table = replace(table, max=target.max)
@@ -259,74 +266,86 @@ def _tells_waiting(version: str | None) -> bool:
 def _with_slots(
     target: Target,
     table: ReplicaTable,
-    body: bytes,
+    found: Found,
     present: _Present | None,
-    running: Sequence[Sample],
     models: _Models | None,
     clock: float,
 ) -> ReplicaTable:
     known = models.adapters if models is not None else frozenset()
     per_engine: dict[str, float] = {}
-    for sample in running:
+    for sample in found[RUNNING]:
         engine = sample.labels.get("engine", "")
         per_engine[engine] = per_engine.get(engine, 0.0) + sample.value
     engines = max(len(per_engine), 1)
     states: dict[str, AdapterState] = dict.fromkeys(known, AdapterState.REGISTERED)
     active: frozenset[str] | None = None
+    limit, used, source = target.max, None, table.source
     if present is not None:
-        current = not (total(running) and present.at < clock - STALE_SECONDS)
-        table = replace(table, max=present.max_lora * engines)
-        if current:
+        limit = present.max_lora * engines
+        if not (table.requests_running and present.at < clock - STALE_SECONDS):
             active = frozenset(split_names(present.running, known))
-            # An adapter in both lists has a slot: only some of its requests wait.
-            waiting = frozenset(split_names(present.waiting, known)) - active
             used = len(active)
             if engines > 1:
-                used = max(
-                    used, sum(int(min(present.max_lora, used, n)) for n in per_engine.values())
-                )
-                table = replace(table, source=Source.ACTIVITY_UPPER_BOUND)
-            table = replace(table, used=used)
+                bound = sum(int(min(present.max_lora, used, n)) for n in per_engine.values())
+                used = max(used, bound)
+                source = Source.ACTIVITY_UPPER_BOUND
             if present.waiting_is_told:
-                table = replace(table, waiting=len(waiting))
-                states.update(dict.fromkeys(waiting, AdapterState.WAITING))
-    if has_residency(body):
-        table = _with_residency(table, body, active, states, engines)
-        if table.waiting is not None:
-            # A resident adapter has a slot: what its requests wait for is something else.
-            told = sum(state is AdapterState.WAITING for state in states.values())
-            table = replace(table, waiting=told)
+                states.update(
+                    dict.fromkeys(split_names(present.waiting, known), AdapterState.WAITING)
+                )
+    resident = None
+    if has_residency(found):
+        residency = _residency(found, active, states, engines)
+        limit = limit if residency.max is None else residency.max
+        resident = residency.resident
+        if residency.used is not None:
+            used, source = residency.used, Source.RESIDENCY
     if active is not None:
+        # An adapter in both lists has a slot: only some of its requests wait.
         states.update(dict.fromkeys(active, AdapterState.ACTIVE))
-    if table.max is None:
-        table = replace(table, max=target.max)
-    return replace(table, adapters=order_adapters(states))
+    waiting = None
+    if present is not None and active is not None and present.waiting_is_told:
+        waiting = sum(state is AdapterState.WAITING for state in states.values())
+    return replace(
+        table,
+        max=limit,
+        used=used,
+        source=source,
+        resident=resident,
+        waiting=waiting,
+        adapters=order_adapters(states),
+    )
 
 
-def has_residency(body: bytes) -> bool:
+def has_residency(found: Found) -> bool:
     """Whether this build tells which adapters are resident."""
-    return _lists_residents(body) or bool(samples(body, GPU_MAX))
+    return bool(found[LOADED] or found[GPU_MAX])
 
 
-def _lists_residents(body: bytes) -> bool:
-    return has_family_prefix(body, LOADED + "{")
+@dataclass(frozen=True, slots=True)
+class _Residency:
+    """What builds tell that export residency; None: not told."""
+
+    max: int | None
+    resident: int | None
+    used: int | None
 
 
-def _with_residency(
-    table: ReplicaTable,
-    body: bytes,
+def _residency(
+    found: Found,
     active: frozenset[str] | None,
     states: dict[str, AdapterState],
     engines: int,
-) -> ReplicaTable:
-    """Adds what builds tell that export residency.
+) -> _Residency:
+    """Reads residency, and moves the `states` of adapters that are resident or offloaded.
 
     Each engine of a replica has its own slots, and a GPU adapter is listed under `gpu` and counted
-    under `cpu` too, so (engine, adapter) pairs of the GPU level are counted, whatever their rank.
+    under `cpu` too, so (engine, adapter) pairs of the GPU level are counted, whatever their rank. A
+    resident adapter does not wait for a slot.
     """
     resident: set[tuple[str, str]] = set()
     pinned: set[tuple[str, str]] = set()
-    for sample in _finite(samples(body, LOADED)):
+    for sample in found[LOADED]:
         name = sample.labels.get("adapter_name")
         if not name or not sample.value:
             continue
@@ -338,19 +357,16 @@ def _with_residency(
             states[name] = AdapterState.IDLE
         elif states.get(name) in (None, AdapterState.REGISTERED):
             states[name] = AdapterState.OFFLOADED
-    told = _whole(total(_finite(samples(body, GPU_LOADED))))
-    limit = _whole(total(_finite(samples(body, GPU_MAX))))
-    if limit is not None:
-        shared = all("engine" not in sample.labels for sample in samples(body, GPU_MAX))
-        table = replace(table, max=limit * (engines if shared else 1))
-    if not _lists_residents(body):
-        return table if told is None else replace(table, resident=told)
-    table = replace(table, resident=len(resident))
+    limit = _whole(total(found[GPU_MAX]))
+    if limit is not None and all("engine" not in sample.labels for sample in found[GPU_MAX]):
+        limit *= engines
+    if not found[LOADED]:
+        return _Residency(limit, _whole(total(found[GPU_LOADED])), None)
     if active is None:
-        return table
+        return _Residency(limit, len(resident), None)
     held = {pair for pair in resident if pair[1] in active} | pinned
     unlisted = active - {name for _, name in resident}
-    return replace(table, used=len(held) + len(unlisted), source=Source.RESIDENCY)
+    return _Residency(limit, len(resident), len(held) + len(unlisted))
 
 
 def _whole(value: float | None) -> int | None:
@@ -413,10 +429,6 @@ def _read_version(answers: Answers) -> str | None:
     document = json_object(answer.body) if answer is not None and answer.ok else None
     version = document.get("version") if document is not None else None
     return version[:64] if isinstance(version, str) and version else None
-
-
-def _finite(found: Iterable[Sample]) -> list[Sample]:
-    return [sample for sample in found if math.isfinite(sample.value)]
 
 
 def _has_lora_sample(body: bytes) -> bool:

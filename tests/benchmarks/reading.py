@@ -29,7 +29,7 @@ def rows() -> list[tuple[str, ...]]:
     """One line for each size."""
     read = ENGINES["vllm"].read
     target = Target("http://replica:8000", "g")
-    found = []
+    found: list[tuple[str, ...]] = []
     for engines in (1, 9):
         body = of_engines(engines)
         answers = {"metrics": Answer(body, status=200)}

@@ -92,7 +92,7 @@ def filled(replicas: int) -> Exposition:
 
 def rows(sizes: tuple[int, ...] = (10, 1000, 5000)) -> list[tuple[str, ...]]:
     """Lines for each size: nothing changed, every table changed, all rendered anew."""
-    found = []
+    found: list[tuple[str, ...]] = []
     for replicas in sizes:
         exposition = filled(replicas)
         text = exposition.join(False).decode()
