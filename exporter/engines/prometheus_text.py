@@ -13,7 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 _MAX_DIGITS = 64
-_MAX_KEYS = 1024
+_MOST_LABELS = 8192
+_LONGEST_LINE = 512
 # Possessive, as white space could else be shared out between two parts in many ways.
 _PAIR = r'\s*+[a-zA-Z_]\w*+\s*+=\s*+"(?:[^"\\]|\\.)*+"\s*+(?:,|(?=\}))'
 _REST = re.compile(
@@ -27,7 +28,7 @@ _UNESCAPED = {"n": "\n", "\\": "\\", '"': '"'}
 class Sample(NamedTuple):
     """One sample of a series. A tuple, as one body has hundreds."""
 
-    labels: dict[str, str]
+    labels: Mapping[str, str]
     value: float
 
 
@@ -39,7 +40,7 @@ class Finder:
     """Finds samples of some names in one pass over an exposition."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        self._names = tuple(names)
+        self._names = {name: name.encode() for name in names}
         # A literal start lets the search skip lines whose names begin otherwise; the longest name
         # first, as one may be the start of another.
         either = "|".join(map(re.escape, sorted(self._names, key=len, reverse=True)))
@@ -47,12 +48,12 @@ class Finder:
 
     def find(self, body: bytes) -> Found:
         """All finite samples of exactly these names. Malformed lines are left out."""
-        found: dict[str, list[Sample]] = {name: [] for name in self._names}
+        found: dict[bytes, list[Sample]] = {name: [] for name in self._names.values()}
         for name, rest in self._lines.findall(b"\n" + body):
             sample = _parse(rest)
             if sample is not None:
-                found[name.decode()].append(sample)
-        return found
+                found[name].append(sample)
+        return {name: found[raw] for name, raw in self._names.items()}
 
 
 def declared(body: bytes, name: str) -> bool:
@@ -74,42 +75,42 @@ def total(found: Iterable[Sample]) -> float | None:
     return added if values and math.isfinite(added) else None
 
 
-_KEYS: dict[str, str] = {}
-"""Label names by what stands between two values, such as `,engine=`, as met before."""
+_LABELS: dict[bytes, dict[str, str]] = {}
+"""Labels by their text: from poll to poll, and from replica to replica, most are the same."""
 
 
 def _parse(rest: bytes) -> Sample | None:
     """Parses what follows the name on a sample's line."""
+    text, _, number = rest.rpartition(b"} ")
+    labels = _LABELS.get(text)
     try:
-        text = rest.decode()
-        if "\\" not in text:
-            *parts, end = text.split('"')
-            if end.startswith("} ") and len(parts) % 2 == 0:
-                try:
-                    keys = map(_KEYS.__getitem__, parts[::2])
-                    return _sample(dict(zip(keys, parts[1::2], strict=True)), end[2:])
-                except (KeyError, ValueError):
-                    # Another spelling: the whole grammar decides.
-                    pass
-        match = _REST.fullmatch(text)
-        if match is None:
-            return None
-        inside, number = match.groups()
-        labels = dict(_LABEL.findall(inside)) if inside else {}
-        for name, value in labels.items():
-            if "\\" in value:
-                labels[name] = _ESCAPE.sub(lambda m: _UNESCAPED.get(m[1], m[0]), value)
-        if len(_KEYS) < _MAX_KEYS:
-            for name in labels:
-                _KEYS[f"{{{name}="] = _KEYS[f",{name}="] = name
+        if labels is None or b" " in number:
+            return _parse_by_grammar(rest)
         return _sample(labels, number)
     except ValueError:
         return None
 
 
-def _sample(labels: dict[str, str], number: str) -> Sample | None:
+def _parse_by_grammar(rest: bytes) -> Sample | None:
+    """Raises ValueError for what is no text or no number."""
+    match = _REST.fullmatch(rest.decode())
+    if match is None:
+        return None
+    inside, number = match.groups()
+    labels = dict(_LABEL.findall(inside)) if inside else {}
+    for name, escaped in labels.items():
+        if "\\" in escaped:
+            labels[name] = _ESCAPE.sub(lambda m: _UNESCAPED.get(m[1], m[0]), escaped)
+    if rest == f"{{{inside}}} {number}".encode() and len(rest) <= _LONGEST_LINE:
+        if len(_LABELS) >= _MOST_LABELS:
+            _LABELS.clear()
+        _LABELS[rest.rpartition(b"} ")[0]] = labels
+    return _sample(labels, number.encode())
+
+
+def _sample(labels: Mapping[str, str], number: bytes) -> Sample | None:
     """Raises ValueError for what is no number."""
-    if len(number) > _MAX_DIGITS or "_" in number:
+    if len(number) > _MAX_DIGITS or b"_" in number:
         return None
     value = float(number)
     return Sample(labels, value) if math.isfinite(value) else None

@@ -30,7 +30,7 @@ def rows() -> list[tuple[str, ...]]:
     read = ENGINES["vllm"].read
     target = Target("http://replica:8000", "g")
     found: list[tuple[str, ...]] = []
-    for engines in (1, 9):
+    for engines in (1, 14):
         body = of_engines(engines)
         answers = {"metrics": Answer(body, status=200)}
         table = read(target, answers, NOW).table
