@@ -13,7 +13,7 @@ LOCK := $(BIN)/uv pip compile --quiet --no-config --default-index https://pypi.o
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run setup test packages lint types bench lock image clean
+.PHONY: help run setup test packages lint readme types bench lock image clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 10
@@ -25,7 +25,7 @@ run: $(VENV)/.runtime ## run the demo: a simulated fleet and the exporter that w
 setup: $(VENV)/.dev ## make .venv with everything that a developer needs
 
 test: packages lint types ## run every check and every test
-	$(BIN)/python -m pytest -n 2 $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
 
 packages:
 	@scripts/debian-packages.sh promtool=prometheus redis-server=redis-server chromium=chromium
@@ -34,6 +34,10 @@ lint: $(VENV)/.dev ## check style, format and the layers' imports
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/lint-imports
+	$(BIN)/python scripts/readme_tables.py --check
+
+readme: $(VENV)/.dev ## write the generated tables of README.md anew
+	$(BIN)/python scripts/readme_tables.py
 
 types: $(VENV)/.dev ## check the types
 	$(BIN)/mypy

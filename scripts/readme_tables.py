@@ -1,0 +1,140 @@
+"""Writes the generated tables of README.md anew, or with --check tells whether they are current."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ByteSize
+
+from exporter.catalogue import EXPORTER_FAMILIES, FLEET_FAMILIES, Family
+from exporter.fleet import Reason
+from exporter.quantities import show_duration, show_size
+from exporter.settings import Poll, Settings, TargetGroup
+
+README = Path(__file__).parents[1] / "README.md"
+_DURATIONS = {"interval", "timeout", "stale_after"}
+_REASONS = {
+    Reason.CONNECT: "nobody answers, or the connection ends in the middle of an answer",
+    Reason.TIMEOUT: "no answer within `poll.timeout`",
+    Reason.TLS: "the certificate is not trusted, or has another name",
+    Reason.AUTH: "credentials are missing or wrong, or their file cannot be read",
+    Reason.STATUS: "another HTTP status than 200; redirects are not followed",
+    Reason.TOO_LARGE: "the answer is over `poll.max_body`",
+    Reason.FORMAT: "the answer is not what the engine sends",
+    Reason.NO_LORA: "the engine runs without LoRA",
+    Reason.NO_STATS: "the engine exports no statistics",
+    Reason.AMBIGUOUS: "the answer could mean several things, or another target tells of the same "
+    "replica",
+    Reason.UNSUPPORTED: "no engine that the exporter knows, or an optional package is missing",
+}
+
+
+def settings_table() -> str:
+    """All settings: key, flag, default, meaning. Each has its environment variable too."""
+    rows = [
+        ("`config.file`", "`--config.file`", "none", "This file."),
+        (
+            "`targets`",
+            "`--target`",
+            "none",
+            "Groups of targets; the flag adds one address, its "
+            "engine found out, and may be repeated.",
+        ),
+    ]
+    for section, field in Settings.model_fields.items():
+        model = field.annotation
+        if isinstance(model, type) and issubclass(model, BaseModel):
+            for key, value in model.model_fields.items():
+                flag = f"`--{section}.{key.replace('_', '-')}`"
+                rows.append((f"`{section}.{key}`", flag, _default(model, key), _text(value)))
+    rows += _group_rows(TargetGroup, "targets[].")
+    return _table(("Key", "Flag", "Default", "Meaning"), rows)
+
+
+def _group_rows(model: type[BaseModel], prefix: str) -> Iterable[tuple[str, ...]]:
+    for key, field in model.model_fields.items():
+        inner = next(iter(_models(field.annotation)), None)
+        if inner is None:
+            default = "required" if field.is_required() else _default(model, key)
+            yield (f"`{prefix}{key}`", "", default, _text(field))
+        else:
+            yield from _group_rows(inner, f"{prefix}{key}.")
+
+
+def _models(annotation: Any) -> Iterable[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in getattr(annotation, "__args__", ()):
+        yield from _models(argument)
+
+
+def _default(model: type[BaseModel], key: str) -> str:
+    value = model.model_fields[key].default
+    if model is Poll and key in _DURATIONS:
+        value = show_duration(value)
+    elif isinstance(value, ByteSize):
+        value = show_size(value)
+    if value is None or value in ((), ""):
+        return "none"
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+def _text(field: Any) -> str:
+    return " ".join((field.description or "").split())
+
+
+def metrics_table() -> str:
+    """All series: name, type, labels, meaning."""
+    rows = [_family(family) for family in (*FLEET_FAMILIES, *EXPORTER_FAMILIES)]
+    return _table(("Series", "Type", "Labels", "Meaning"), rows)
+
+
+def _family(family: Family) -> tuple[str, ...]:
+    labels = ", ".join(f"`{label}`" for label in family.labels) or "none"
+    return (f"`{family.name}`", family.type, labels, family.help)
+
+
+def reasons_table() -> str:
+    """Why a target is down."""
+    rows = [(f"`{reason.value}`", _REASONS[reason]) for reason in Reason]
+    return _table(("Reason", "Meaning"), rows)
+
+
+def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [header, ("---",) * len(header), *rows]
+    return "".join(
+        f"| {' | '.join(cell.replace('|', '&#124;') for cell in line)} |\n" for line in lines
+    )
+
+
+TABLES = {"settings": settings_table, "metrics": metrics_table, "reasons": reasons_table}
+
+
+def generated(text: str) -> str:
+    """The page with its tables made anew."""
+    for name, table in TABLES.items():
+        begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->\n"
+        before, mark, rest = text.partition(begin)
+        _, mark_too, after = rest.partition(end)
+        if not mark or not mark_too:
+            sys.exit(f"README.md: wanted the lines {begin.strip()} and {end.strip()}")
+        text = f"{before}{begin}\n{table()}\n{end}{after}"
+    return text
+
+
+def main() -> None:
+    """Writes, or checks."""
+    before = README.read_text()
+    after = generated(before)
+    if "--check" in sys.argv[1:]:
+        if before != after:
+            sys.exit("README.md: the tables are not current; run make readme")
+        return
+    README.write_text(after)
+
+
+if __name__ == "__main__":
+    main()
