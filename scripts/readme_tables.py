@@ -34,7 +34,7 @@ _REASONS = {
 
 def settings_table() -> str:
     """All settings: key, flag, default, meaning. Each has its environment variable too."""
-    rows = [
+    rows: list[tuple[str, ...]] = [
         ("`config.file`", "`--config.file`", "none", "This file."),
         (
             "`targets`",
