@@ -20,10 +20,14 @@ from exporter.catalogue import (
     TARGET_FAMILIES,
     Family,
 )
-from exporter.fleet import Adapter, AdapterState, ReplicaStatus, TargetStatus
+from exporter.fleet import Adapter, ReplicaStatus, TargetStatus
 
-_SMALL = tuple(b"%d\n" % n for n in range(4096))
+_WHOLE: dict[float, bytes] = {n: b"%d\n" % n for n in range(4096)}
+"""Values that occur all the time, with their line ends."""
+_ONE = _WHOLE[1]
 _EXACT = 2.0**53
+_KEPT_LINES = 4
+"""Lines of adapters that are kept for a replica, in multiples of those that are shown."""
 _NOTHING: tuple[bytes, ...] = (b"",) * (len(REPLICA_FAMILIES) + 2)
 EOF = b"# EOF\n"
 
@@ -37,11 +41,19 @@ def escape(value: str) -> str:
 
 def number(value: float) -> bytes:
     """A sample's value with its line end."""
-    if isinstance(value, int):
-        return _SMALL[value] if 0 <= value < 4096 else b"%d\n" % value
-    if value.is_integer() and abs(value) < _EXACT:
+    if value in _WHOLE:
+        return _WHOLE[value]
+    if isinstance(value, int) or (value.is_integer() and abs(value) < _EXACT):
         return b"%d\n" % int(value)
     return repr(value).encode() + b"\n"
+
+
+def _fragments(prefixes: tuple[bytes, ...], values: tuple[float | None, ...]) -> list[bytes]:
+    """Lines for the values that are known, and nothing for the others."""
+    return [
+        b"" if value is None else prefix + (_WHOLE.get(value) or number(value))
+        for prefix, value in zip(prefixes, values, strict=True)
+    ]
 
 
 def series(family: Family, *values: str) -> bytes:
@@ -59,7 +71,7 @@ class _ReplicaText:
 
     identity: tuple[str, str, str]
     prefixes: tuple[bytes, ...]
-    adapter_lines: dict[AdapterState, dict[str, bytes]] = field(default_factory=dict)
+    adapter_lines: dict[Adapter, bytes] = field(default_factory=dict)
     adapters: tuple[Adapter, ...] | None = None
     adapter_block: bytes = b""
     info_of: tuple[str, ...] = ()
@@ -199,10 +211,7 @@ class Exposition:
             table.oldest_heartbeat,
             table.largest_holder,
         )
-        fragments = [
-            b"" if value is None else prefix + number(value)
-            for prefix, value in zip(text.prefixes, values, strict=True)
-        ]
+        fragments = _fragments(text.prefixes, values)
         if table.adapters != text.adapters:
             text.adapter_block = self._adapters(table.adapters, text)
             text.adapters = table.adapters
@@ -216,28 +225,26 @@ class Exposition:
         )
         if info_of != text.info_of:
             # Namespace and pod come with the discovery that knows them.
-            text.info = series(REPLICA_INFO, *text.identity[:2], *info_of, "", "") + _SMALL[1]
+            text.info = series(REPLICA_INFO, *text.identity[:2], *info_of, "", "") + _ONE
             text.info_of = info_of
         fragments.append(text.info)
         return fragments
 
     def _adapters(self, adapters: tuple[Adapter, ...], text: _ReplicaText) -> bytes:
-        lines = []
-        known: dict[str, bytes] = {}
-        state = None
-        for name, its_state in adapters[: self._max_adapters]:
-            if its_state is not state:
-                state = its_state
-                known = text.adapter_lines.setdefault(state, {})
-                if len(known) > 4 * self._max_adapters:
-                    known.clear()
-            line = known.get(name)
-            if line is None:
-                model, replica_id, _ = text.identity
-                line = series(ADAPTER_STATE, model, replica_id, name, its_state.value) + _SMALL[1]
-                known[name] = line
-            lines.append(line)
-        return b"".join(lines)
+        named = adapters[: self._max_adapters]
+        lines = text.adapter_lines
+        try:
+            return b"".join(map(lines.__getitem__, named))
+        except KeyError:
+            if len(lines) > _KEPT_LINES * self._max_adapters:
+                lines.clear()
+            model, replica_id, _ = text.identity
+            for adapter in named:
+                if adapter not in lines:
+                    name, state = adapter
+                    line = series(ADAPTER_STATE, model, replica_id, name, state.value)
+                    lines[adapter] = line + _ONE
+            return b"".join(map(lines.__getitem__, named))
 
     def _target(self, status: TargetStatus, prefixes: tuple[bytes, ...]) -> list[bytes]:
         # In the order of TARGET_FAMILIES. The failure's labels are not the same each time.
@@ -250,11 +257,8 @@ class Exposition:
             status.duration,
             status.ghosts,
         )
-        fragments = [
-            b"" if value is None else prefix + number(value)
-            for prefix, value in zip(prefixes, values, strict=True)
-        ]
+        fragments = _fragments(prefixes, values)
         if status.reason is not None:
             line = series(TARGET_FAILURE, status.target.url, status.reason.value)
-            fragments[TARGET_FAMILIES.index(TARGET_FAILURE)] = line + _SMALL[1]
+            fragments[TARGET_FAMILIES.index(TARGET_FAILURE)] = line + _ONE
         return fragments
