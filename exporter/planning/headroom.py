@@ -1,0 +1,434 @@
+"""How many more replicas of a model fit, and which replicas would be stopped to make the room.
+
+A replica sits on one node, so room is counted node by node: two nodes with half a replica's worth
+free hold none. Replicas of lower-ranked classes may be stopped, those of equal or higher rank
+never. It resembles what the Kubernetes scheduler does, which also weighs disruption budgets and
+start times: a forecast.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from exporter.cluster import (
+    RESOURCES,
+    Blocked,
+    Card,
+    Cluster,
+    Node,
+    Quota,
+    Resources,
+    Unplanned,
+)
+
+UNLIMITED = 2**53
+"""More replicas than any cluster holds: nothing limits them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Headroom:
+    """How many more replicas fit."""
+
+    free: int
+    """In what is free now."""
+    preempting: int | None
+    """More, by stopping replicas of lower-ranked classes; None where it is not computed."""
+    limited: bool = False
+    """Whether counting stopped at the limit: the numbers are lower bounds."""
+
+    @property
+    def room(self) -> int:
+        """Both together."""
+        return self.free + (self.preempting or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Replicas of one model that would be stopped on one node."""
+
+    model: str
+    node: str
+    count: int
+    keeps: int
+    """Replicas that the model has left when all stops are made."""
+    below_min: bool
+    """Whether that is fewer than its card's min_replicas."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """The node that misses least, and by how much."""
+
+    node: str
+    misses: Resources
+    """What one more replica would need there beyond what could be made free."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """What it takes to place some more replicas."""
+
+    placed: int
+    """How many of them fit."""
+    stops: tuple[Stop, ...]
+    blocked: tuple[Blocked, ...]
+    """What stops the next one, where not all fit."""
+    nearest: Nearest | None = None
+
+    @property
+    def preempted(self) -> dict[str, int]:
+        """Replicas stopped, by model."""
+        counts: Counter[str] = Counter()
+        for stop in self.stops:
+            counts[stop.model] += stop.count
+        return dict(sorted(counts.items()))
+
+
+def headroom(cluster: Cluster, model: str, limit: int | None = None) -> Headroom | Unplanned:
+    """How many more replicas of the model fit, counted up to `limit`, or why nobody can tell."""
+    reason = cannot_tell(cluster, model)
+    if reason is not None:
+        return reason
+    state = _State(cluster)
+    card = cluster.cards[model]
+    if card.nodes_per_replica > 1:
+        part = _part(card)
+        fits = [state.fit(state.free[node.name], part) for node in state.nodes]
+        free = min(_groups(fits, card.nodes_per_replica), _cut(state, card, Resources(), 0))
+        stop = free if limit is None else min(free, limit)
+        return Headroom(stop, None, stop < free)
+    free = sum(state.fit(state.free[node.name], card.request) for node in state.nodes)
+    free = min(free, _cut(state, card, Resources(), 0))
+    reach = sum(
+        state.fit(state.free[node.name] + state.lower(node, card), card.request)
+        for node in state.nodes
+    )
+    given_back, replicas = state.owners_lower(card)
+    reach = max(min(reach, _cut(state, card, given_back, replicas)), free)
+    if limit is None:
+        return Headroom(free, reach - free)
+    return Headroom(min(free, limit), min(reach, limit) - min(free, limit), reach > limit)
+
+
+def cannot_tell(cluster: Cluster, model: str) -> Unplanned | None:
+    """Why headroom cannot be told; None where it can."""
+    card = cluster.cards.get(model)
+    if card is None:
+        return Unplanned.NO_CARD
+    if cluster.inventory is None:
+        return Unplanned.NO_INVENTORY
+    asks = any(card.request.of(name) for name in cluster.inventory.named)
+    quota = cluster.quotas.get(card.owner, Quota())
+    bounded = quota.replicas is not None or any(
+        card.request.of(name) and quota.of(name) is not None for name in RESOURCES
+    )
+    if not asks and card.max_replicas is None and not bounded:
+        return Unplanned.NO_REQUESTS
+    return None
+
+
+def place(cluster: Cluster, model: str, more: int) -> Placement:
+    """Places `more` replicas: first what is free, then one at a time by stopping others.
+
+    The model must be one whose headroom can be told (`cannot_tell`).
+    """
+    state = _State(cluster)
+    card = cluster.cards[model]
+    return _place(state, card, more)
+
+
+def place_together(cluster: Cluster, more: Mapping[str, int]) -> dict[str, int]:
+    """Places the `more` of all models, highest rank first, then by name: what of each stays out."""
+    state = _State(cluster)
+    order = sorted(more, key=lambda model: (-cluster.cards[model].order, model))
+    stays_out = {}
+    for model in order:
+        placement = _place(state, cluster.cards[model], more[model])
+        stays_out[model] = more[model] - placement.placed
+    return stays_out
+
+
+class _State:
+    """What is free and who is where, while replicas are placed and stopped."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        inventory = cluster.inventory
+        self.cards = cluster.cards
+        self.quotas = cluster.quotas
+        self.nodes = tuple(
+            sorted(inventory.nodes if inventory is not None else (), key=lambda node: node.name)
+        )
+        self.named = inventory.named if inventory is not None else frozenset[str]()
+        self.here: dict[str, dict[str, int]] = {
+            node.name: dict(node.replicas) for node in self.nodes
+        }
+        self.free: dict[str, Resources] = {}
+        for node in self.nodes:
+            held = node.other
+            for model, count in node.replicas.items():
+                held += self.part_of(model).times(count)
+            self.free[node.name] = node.allocatable - held
+        self.current = {model: cluster.current_of(model) for model in cluster.cards}
+
+    def part_of(self, model: str) -> Resources:
+        """What one replica, or one part of it, holds on its node."""
+        card = self.cards.get(model)
+        return _part(card) if card is not None else Resources()
+
+    def fit(self, room: Resources, request: Resources) -> int:
+        """How many requests fit into the room, at least 0."""
+        fits = UNLIMITED
+        for name in self.named:
+            asked = request.of(name)
+            if asked:
+                fits = min(fits, room.of(name) // asked)
+        return max(fits, 0)
+
+    def victims(self, node: Node, card: Card) -> Iterable[Card]:
+        """The cards of what may be stopped on the node."""
+        for model, count in self.here[node.name].items():
+            its = self.cards.get(model)
+            if count and its is not None and card.outranks(its) and its.nodes_per_replica == 1:
+                yield its
+
+    def lower(self, node: Node, card: Card) -> Resources:
+        """What replicas of lower-ranked classes hold on the node."""
+        held = Resources()
+        for its in self.victims(node, card):
+            held += its.request.times(self.here[node.name][its.model])
+        return held
+
+    def owners_lower(self, card: Card) -> tuple[Resources, int]:
+        """What the owner's lower-ranked replicas hold everywhere, and how many they are."""
+        held, count = Resources(), 0
+        for node in self.nodes:
+            for its in self.victims(node, card):
+                if its.owner == card.owner:
+                    number = self.here[node.name][its.model]
+                    held, count = held + its.request.times(number), count + number
+        return held, count
+
+    def quota_left(self, card: Card) -> tuple[Mapping[str, int], int | None]:
+        """What is left of the owner's quota: of each limited resource, and of replicas."""
+        quota = self.quotas.get(card.owner, Quota()) if card.owner else Quota()
+        held, count = Resources(), 0
+        for its in self.cards.values():
+            if its.owner == card.owner:
+                held += its.request.times(self.current[its.model])
+                count += self.current[its.model]
+        limits = {name: quota.of(name) for name in RESOURCES}
+        left = {name: limit - held.of(name) for name, limit in limits.items() if limit is not None}
+        return left, None if quota.replicas is None else quota.replicas - count
+
+    def within_quota(self, card: Card, given_back: Resources, replicas: int) -> int:
+        """How many more replicas the owner's quota admits when so much is given back."""
+        left, count = self.quota_left(card)
+        fits = UNLIMITED if count is None else max(count + replicas, 0)
+        for name, amount in left.items():
+            asked = card.request.of(name)
+            if asked:
+                fits = min(fits, max((amount + given_back.of(name)) // asked, 0))
+        return fits
+
+    def stop(self, node: str, model: str) -> None:
+        """Stops one replica."""
+        self.here[node][model] -= 1
+        self.current[model] -= 1
+        self.free[node] += self.part_of(model)
+
+    def start(self, node: str, card: Card) -> None:
+        """Places one replica, or one part of it."""
+        self.here[node][card.model] = self.here[node].get(card.model, 0) + 1
+        self.free[node] -= _part(card)
+
+
+def _part(card: Card) -> Resources:
+    """What a replica holds on each of its nodes, rounded up."""
+    k = card.nodes_per_replica
+    request = card.request
+    return Resources(-(-request.memory // k), -(-request.cores // k), -(-request.gpus // k))
+
+
+def _groups(fits: list[int], k: int) -> int:
+    """The largest r with sum over nodes of min(fit, r) >= r * k: r replicas on k nodes each."""
+    low, high = 0, sum(fits) // k
+    while low < high:
+        middle = (low + high + 1) // 2
+        if sum(min(fit, middle) for fit in fits) >= middle * k:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _cut(state: _State, card: Card, given_back: Resources, replicas: int) -> int:
+    """How many more replicas max_replicas and the owner's quota admit."""
+    most = state.within_quota(card, given_back, replicas)
+    if card.max_replicas is not None:
+        most = min(most, max(card.max_replicas - state.current[card.model], 0))
+    return most
+
+
+def _place(state: _State, card: Card, more: int) -> Placement:
+    stopped: list[tuple[str, str]] = []
+    done = 0
+    blocked: tuple[Blocked, ...] = ()
+    nearest = None
+    while done < more:
+        start = _start_group if card.nodes_per_replica > 1 else _start_one
+        step = start(state, card)
+        if not isinstance(step, list):
+            blocked, nearest = step
+            break
+        stopped += step
+        done += 1
+    counts = Counter(stopped)
+    stops = []
+    for (model, node), count in sorted(counts.items()):
+        keeps = state.current[model]
+        least = state.cards[model].min_replicas
+        stops.append(Stop(model, node, count, keeps, keeps < least))
+    return Placement(done, tuple(stops), blocked, nearest)
+
+
+_Refusal = tuple[tuple[Blocked, ...], Nearest | None]
+
+
+def _start_one(state: _State, card: Card) -> list[tuple[str, str]] | _Refusal:
+    """Places one replica: the (model, node) of each that is stopped for it, or what blocks it."""
+    if card.max_replicas is not None and state.current[card.model] >= card.max_replicas:
+        return (Blocked.MAX_REPLICAS,), None
+    given_back, replicas = state.owners_lower(card)
+    if state.within_quota(card, given_back, replicas) < 1:
+        return (Blocked.QUOTA,), None
+    sets = ((_smallest_set(state, node, card), node.name) for node in state.nodes)
+    best = min(
+        ((victims, name) for victims, name in sets if victims is not None),
+        key=lambda found: (
+            max((its.order for its in found[0]), default=-UNLIMITED),
+            sum(its.order for its in found[0]),
+            len(found[0]),
+            found[1],
+        ),
+        default=None,
+    )
+    if best is None:
+        return _blocked_by_nodes(state, card)
+    victims, node = best
+    stopped = [(its.model, node) for its in victims]
+    for model, where in stopped:
+        state.stop(where, model)
+    for model, where in _stop_for_quota(state, card):
+        state.stop(where, model)
+        stopped.append((model, where))
+    state.start(node, card)
+    state.current[card.model] += 1
+    return stopped
+
+
+def _smallest_set(state: _State, node: Node, card: Card) -> list[Card] | None:
+    """The smallest set of the node's lower-ranked replicas whose end makes one more fit."""
+    room = state.free[node.name]
+    if state.fit(room, card.request):
+        return []
+    room += state.lower(node, card)
+    if not state.fit(room, card.request):
+        return None
+    kept_out = []
+    candidates = [
+        its for its in state.victims(node, card) for _ in range(state.here[node.name][its.model])
+    ]
+    candidates.sort(key=lambda its: (-its.order, _share(its.request, node, state), its.model))
+    for its in candidates:
+        if state.fit(room - its.request, card.request):
+            room -= its.request
+        else:
+            kept_out.append(its)
+    return kept_out
+
+
+def _share(request: Resources, node: Node, state: _State) -> float:
+    """A replica's largest share of the node's resources."""
+    return max(
+        (
+            request.of(name) / node.allocatable.of(name)
+            for name in state.named
+            if node.allocatable.of(name) and request.of(name)
+        ),
+        default=0.0,
+    )
+
+
+def _stop_for_quota(state: _State, card: Card) -> list[tuple[str, str]]:
+    """The owner's own lower-ranked replicas to stop, so that the quota admits one more.
+
+    All of them would do (the caller knows), so they are dropped, and each that can stay is given
+    back: highest rank first, within a rank the smaller first, then by name.
+    """
+    if state.within_quota(card, Resources(), 0) >= 1:
+        return []
+    given_back, count = state.owners_lower(card)
+    candidates = [
+        (its, node.name)
+        for node in state.nodes
+        for its in state.victims(node, card)
+        if its.owner == card.owner
+        for _ in range(state.here[node.name][its.model])
+    ]
+    candidates.sort(key=lambda item: (-item[0].order, _size(item[0].request), item[0].model))
+    stopped = []
+    for its, node_name in candidates:
+        if state.within_quota(card, given_back - its.request, count - 1) >= 1:
+            given_back, count = given_back - its.request, count - 1
+        else:
+            stopped.append((its.model, node_name))
+    return stopped
+
+
+def _size(request: Resources) -> tuple[int, int, int]:
+    return request.gpus, request.memory, request.cores
+
+
+def _start_group(state: _State, card: Card) -> list[tuple[str, str]] | _Refusal:
+    """Places one replica that spans several nodes, in what is free, on the roomiest first."""
+    if _cut(state, card, Resources(), 0) < 1:
+        at_most = card.max_replicas
+        reached = at_most is not None and state.current[card.model] >= at_most
+        return (Blocked.MAX_REPLICAS if reached else Blocked.QUOTA,), None
+    part = _part(card)
+    fits = {node.name: state.fit(state.free[node.name], part) for node in state.nodes}
+    chosen = sorted(fits, key=lambda name: (-fits[name], name))[: card.nodes_per_replica]
+    if len(chosen) < card.nodes_per_replica or any(fits[name] < 1 for name in chosen):
+        return _blocked_by_nodes(state, card)
+    for name in chosen:
+        state.start(name, card)
+    state.current[card.model] += 1
+    return []
+
+
+def _blocked_by_nodes(state: _State, card: Card) -> _Refusal:
+    """What one more replica lacks, on the node that misses least of it."""
+    part = _part(card)
+    spread = card.nodes_per_replica > 1
+    misses = []
+    for node in state.nodes:
+        room = state.free[node.name]
+        if not spread:
+            room += state.lower(node, card)
+        lacks = {
+            name: part.of(name) - room.of(name)
+            for name in RESOURCES
+            if name in state.named and part.of(name) > max(room.of(name), 0)
+        }
+        if lacks:
+            share = max(amount / part.of(name) for name, amount in lacks.items())
+            misses.append((share, node.name, lacks))
+    if not misses or (spread and len(state.nodes) < card.nodes_per_replica):
+        return (Blocked.NO_NODE,), None
+    _, name, lacks = min(misses, key=lambda found: found[:2])
+    reasons = tuple(Blocked(resource) for resource in lacks)
+    if not any(state.fit(node.allocatable, part) for node in state.nodes):
+        reasons = (*reasons, Blocked.NO_NODE)
+    return reasons, Nearest(name, Resources(**lacks))
