@@ -13,10 +13,12 @@ from typing import Any
 from pydantic_settings import CliSettingsSource
 from rich.console import Console
 
-from exporter import __version__, capacity, logs
+from exporter import __version__, capacity, logs, planned
 from exporter.demo.run import run_demo
+from exporter.documents import ConfigError
 from exporter.fetching.http import TlsError
-from exporter.loading import FILE_VARIABLE, ConfigError, load
+from exporter.loading import FILE_VARIABLE, load, warnings
+from exporter.planning.plans import TargetError
 from exporter.service import Service
 from exporter.settings import Settings
 
@@ -36,6 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _add_serve(commands)
     _add_check(commands)
     _add_capacity(commands)
+    _add_plan(commands)
+    _add_target(commands)
     _add_demo(commands)
     parsed = parser.parse_args(arguments)
     run: _Command = parsed.run
@@ -71,6 +75,8 @@ def _add_check(commands: Any) -> None:
 
     def run(parsed: argparse.Namespace) -> int:
         settings = load(parsed.config)
+        for warning in warnings(settings):
+            print(f"{parsed.config}: warning: {warning}", file=sys.stderr)
         groups, targets = len(settings.targets), sum(len(g.static) for g in settings.targets)
         print(f"{parsed.config}: good, {groups} groups, {targets} targets")
         return 0
@@ -97,12 +103,67 @@ def _add_capacity(commands: Any) -> None:
         if parsed.json:
             sys.stdout.buffer.write(capacity.as_json(fleet))
         else:
-            # A pipe has no width; the table's own suits a file and grep.
-            width = None if sys.stdout.isatty() else _PIPE_WIDTH
-            capacity.print_table(fleet, Console(width=width))
+            capacity.print_table(fleet, _console())
         return 0 if any(status.up for status in fleet.targets) else 1
 
     parser.set_defaults(run=run)
+
+
+def _add_plan(commands: Any) -> None:
+    parser = commands.add_parser(
+        "plan", help="tell for each model what it needs, what fits and what blocks"
+    )
+    parser.add_argument("config", metavar="CONFIG", type=Path, help="the file")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+
+    def run(parsed: argparse.Namespace) -> int:
+        found = planned.plans(load(parsed.config))
+        if parsed.json:
+            sys.stdout.buffer.write(planned.plans_json(found))
+        else:
+            planned.print_plans(found, _console())
+        return 0
+
+    parser.set_defaults(run=run)
+
+
+def _add_target(commands: Any) -> None:
+    parser = commands.add_parser(
+        "target", help="tell what it takes to serve so many tokens per second"
+    )
+    parser.add_argument("model", metavar="MODEL", help="the model")
+    parser.add_argument(
+        "--tokens-per-sec", metavar="N", type=float, required=True, help="the target"
+    )
+    parser.add_argument(
+        "--offline",
+        action="store_true",
+        required=True,
+        help="compute from the file alone, asking no replica",
+    )
+    parser.add_argument(
+        "--config.file", dest="config_file", metavar="FILE", type=Path, required=True
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+
+    def run(parsed: argparse.Namespace) -> int:
+        try:
+            one = planned.view(load(parsed.config_file), parsed.model, parsed.tokens_per_sec)
+        except TargetError as error:
+            print(f"lora-exporter: {error}", file=sys.stderr)
+            return 1
+        if parsed.json:
+            sys.stdout.buffer.write(planned.view_json(one))
+        else:
+            planned.print_view(one, _console())
+        return 0
+
+    parser.set_defaults(run=run)
+
+
+def _console() -> Console:
+    # A pipe has no width; the table's own suits a file and grep.
+    return Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH)
 
 
 def _add_demo(commands: Any) -> None:

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from typing import Annotated
 
 from pydantic import BeforeValidator
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_BYTES = {"": 1, "B": 1} | {
+    f"{letter}{form}": base**power
+    for power, letter in enumerate("kMGTP", 1)
+    for form, base in (("", 1000), ("B", 1000), ("i", 1024), ("iB", 1024))
+}
+_BYTES |= {name.upper(): size for name, size in _BYTES.items() if name[:1] == "k"}
+_BYTES |= {"Ki": 1024, "KiB": 1024}
+_MEMORY = re.compile(rf"(\d+(?:\.\d+)?) ?({'|'.join(filter(None, _BYTES))})?")
+_COUNT = re.compile(r"(\d+(?:\.\d+)?)(m)?")
+_LONGEST = 30
 _DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+")
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 
@@ -35,6 +46,37 @@ def show_duration(seconds: float) -> str:
     return text or "0s"
 
 
+def parse_memory(value: object) -> int:
+    """Bytes of an amount such as `40GiB`, `512Gi`, `1.5TB` or a number of bytes.
+
+    Raises ValueError for anything else.
+    """
+    wanted = "an amount of memory, such as 40GiB, 512Gi, 1.5TB, or bytes"
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    match = _MEMORY.fullmatch(value.strip()) if isinstance(value, str) else None
+    if match is None or len(match[0]) > _LONGEST:
+        raise ValueError(wanted)
+    factor = _BYTES[match[2] or ""]
+    return int(Fraction(match[1]) * factor)
+
+
+def parse_thousandths(value: object) -> int:
+    """Thousandths of a count such as `2`, `0.5` or `500m`, as Kubernetes writes CPUs.
+
+    Raises ValueError for anything else.
+    """
+    wanted = "a count such as 2, 0.5 or 500m"
+    text = str(value) if isinstance(value, int | float) else value
+    match = _COUNT.fullmatch(text.strip()) if isinstance(text, str) else None
+    if match is None or isinstance(value, bool) or len(match[0]) > _LONGEST:
+        raise ValueError(wanted)
+    thousandths = Fraction(match[1]) * (1 if match[2] else 1000)
+    if thousandths.denominator != 1:
+        raise ValueError(f"{wanted}, to a thousandth")
+    return int(thousandths)
+
+
 def show_size(size: int) -> str:
     """A size in the largest binary unit that divides it."""
     for unit, factor in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
@@ -48,5 +90,9 @@ def _validate_duration(value: object) -> float:
     return value if isinstance(value, float) else parse_duration(value)
 
 
+Memory = Annotated[int, BeforeValidator(parse_memory)]
+"""Bytes, written as an amount of memory."""
+Thousandths = Annotated[int, BeforeValidator(parse_thousandths)]
+"""Thousandths of a core or a GPU, written as a count."""
 Duration = Annotated[float, BeforeValidator(_validate_duration)]
 """Seconds, written as a duration."""

@@ -14,9 +14,9 @@ from aiohttp import web
 from exporter import __version__
 from exporter.current import CurrentFleet
 from exporter.discovery import static
+from exporter.documents import ConfigError, Problem
 from exporter.exposition import Exposition
 from exporter.fetching.http import HttpClient, TlsError
-from exporter.loading import ConfigError, Problem
 from exporter.naming import here
 from exporter.poller import Plan, Poller, make_plan
 from exporter.self_metrics import SelfMetrics

@@ -20,7 +20,7 @@ from pydantic import (
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from exporter.engines import AUTO, ENGINES
-from exporter.quantities import Duration, show_duration
+from exporter.quantities import Duration, Memory, Thousandths, show_duration
 
 
 class ContradictionError(ValueError):
@@ -300,6 +300,85 @@ class TargetGroup(_Section):
         return self
 
 
+class CardSettings(_Section):
+    """What is declared about a model: its card. Amounts are those of one replica."""
+
+    class_name: Text | None = Field(default=None, alias="class")
+    """Class: it may stop replicas of classes of lower rank. Without one, none stop and none are
+    stopped."""
+    owner: Text | None = None
+    """Owner, who may have a quota."""
+    memory: Memory = 0
+    """Memory, such as `40GiB`."""
+    cores: Thousandths = 0
+    """Cores, such as `8` or `500m`."""
+    gpus: Thousandths = 0
+    """GPUs."""
+    nodes_per_replica: Annotated[int, Field(ge=1, le=1000)] = 1
+    """Nodes that one replica spans, in equal parts."""
+    min_replicas: Annotated[int, Field(ge=0)] = 0
+    """Fewest replicas."""
+    max_replicas: Annotated[int, Field(ge=0)] | None = None
+    """Most replicas."""
+    spare_replicas: Annotated[int, Field(ge=0)] = 0
+    """Replicas on top of what the load needs."""
+    utilization: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Share of what a replica was measured to serve that is planned with."""
+    target_tokens_per_second: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    """Tokens per second that the model is to serve."""
+    profile: Text | None = None
+    """Measurement in force; else the newest."""
+
+    @model_validator(mode="after")
+    def _order(self) -> Self:
+        if self.max_replicas is not None and self.max_replicas < self.min_replicas:
+            raise ContradictionError(
+                f"min_replicas {self.min_replicas}, max_replicas {self.max_replicas}",
+                "min_replicas to be at most max_replicas",
+            )
+        return self
+
+
+class QuotaSettings(_Section):
+    """What an owner's replicas may hold together."""
+
+    memory: Memory | None = None
+    """Memory."""
+    cores: Thousandths | None = None
+    """Cores."""
+    gpus: Thousandths | None = None
+    """GPUs."""
+    replicas: Annotated[int, Field(ge=0)] | None = None
+    """Replicas."""
+
+
+class NodeSettings(_Section):
+    """A node: what it has for replicas, and which replicas are on it."""
+
+    memory: Memory | None = None
+    """Memory."""
+    cores: Thousandths | None = None
+    """Cores."""
+    gpus: Thousandths | None = None
+    """GPUs."""
+    replicas: dict[str, Annotated[int, Field(ge=0, le=1_000_000)]] = {}
+    """Replicas by model; of one that spans nodes, its parts."""
+
+
+class InventorySettings(_Section):
+    """The cluster."""
+
+    nodes: dict[str, NodeSettings] = {}
+    """Nodes by name."""
+
+
+class Measurements(_Section):
+    """What one replica was measured to serve."""
+
+    file: ReadableFile | None = None
+    """YAML file: for each model a list of measurements."""
+
+
 class Settings(BaseSettings):
     """All settings."""
 
@@ -335,3 +414,13 @@ class Settings(BaseSettings):
     """What is written to standard error."""
     targets: tuple[TargetGroup, ...] = ()
     """Groups of targets."""
+    classes: dict[str, int] = {}
+    """Ranks by class: a class outranks every class of lower rank."""
+    owners: dict[str, QuotaSettings] = {}
+    """Quotas by owner."""
+    models: dict[str, CardSettings] = {}
+    """Cards by model."""
+    measurements: Measurements = Measurements()
+    """What one replica was measured to serve."""
+    inventory: InventorySettings = InventorySettings()
+    """The cluster."""

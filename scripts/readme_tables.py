@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_origin
 
 from pydantic import BaseModel, ByteSize
 
 from exporter.catalogue import EXPORTER_FAMILIES, FLEET_FAMILIES, Family
 from exporter.fleet import Reason
 from exporter.quantities import show_duration, show_size
-from exporter.settings import Poll, Settings, TargetGroup
+from exporter.settings import Poll, Settings
 
 README = Path(__file__).parents[1] / "README.md"
 _DURATIONS = {"interval", "timeout", "stale_after"}
@@ -44,24 +44,26 @@ def settings_table() -> str:
             "engine found out, and may be repeated.",
         ),
     ]
-    for section, field in Settings.model_fields.items():
-        model = field.annotation
-        if isinstance(model, type) and issubclass(model, BaseModel):
-            for key, value in model.model_fields.items():
-                flag = f"`--{section}.{key.replace('_', '-')}`"
-                rows.append((f"`{section}.{key}`", flag, _default(model, key), _text(value)))
-    rows += _group_rows(TargetGroup, "targets[].")
+    rows += _section_rows(Settings, "", "--")
     return _table(("Key", "Flag", "Default", "Meaning"), rows)
 
 
-def _group_rows(model: type[BaseModel], prefix: str) -> Iterable[tuple[str, ...]]:
-    for key, field in model.model_fields.items():
+def _section_rows(model: type[BaseModel], prefix: str, flag: str) -> Iterable[tuple[str, ...]]:
+    """Rows of a section and those in it; `flag` is empty where a list or a mapping is above."""
+    for name, field in model.model_fields.items():
+        key = f"{prefix}{field.alias or name}"
         inner = next(iter(_models(field.annotation)), None)
         if inner is None:
-            default = "required" if field.is_required() else _default(model, key)
-            yield (f"`{prefix}{key}`", "", default, _text(field))
+            default = "required" if field.is_required() else _default(model, name)
+            shown = f"`{flag}{name.replace('_', '-')}`" if flag else ""
+            shown = "" if get_origin(field.annotation) is dict else shown
+            yield (f"`{key}`", shown, default, _text(field))
+        elif get_origin(field.annotation) is dict:
+            yield from _section_rows(inner, f"{key}.NAME.", "")
+        elif get_origin(field.annotation) is tuple:
+            yield from _section_rows(inner, f"{key}[].", "")
         else:
-            yield from _group_rows(inner, f"{prefix}{key}.")
+            yield from _section_rows(inner, f"{key}.", flag and f"{flag}{name}.")
 
 
 def _models(annotation: Any) -> Iterable[type[BaseModel]]:
@@ -77,7 +79,7 @@ def _default(model: type[BaseModel], key: str) -> str:
         value = show_duration(value)
     elif isinstance(value, ByteSize):
         value = show_size(value)
-    if value is None or value in ((), ""):
+    if value is None or value in ((), "", {}):
         return "none"
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 

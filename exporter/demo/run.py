@@ -14,7 +14,7 @@ from exporter.demo.http_server import serving
 from exporter.demo.scenario import TwinkleServer, VllmReplica
 from exporter.demo.twinkle_server import RunningTwinkle, twinkle_server
 from exporter.demo.vllm_server import vllm_app
-from exporter.loading import ConfigError, Problem
+from exporter.documents import ConfigError, Problem
 from exporter.service import Service
 from exporter.settings import Poll, Settings, State, TargetGroup, Web
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import hdrs, web
 
-from exporter.loading import ConfigError
+from exporter.documents import ConfigError
 from exporter.web import health, metrics, page, probe
 from exporter.web.keys import STATE, WebState
 

@@ -13,7 +13,7 @@ import aiohttp
 import pytest
 
 from exporter.demo.run import run_demo
-from exporter.loading import ConfigError
+from exporter.documents import ConfigError
 
 
 def names(folder: Path) -> list[str]:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from exporter.loading import ConfigError, load
+from exporter.documents import ConfigError
+from exporter.loading import load
 from exporter.quantities import parse_duration, show_duration, show_size
 
 HERE = Path(__file__).parent
@@ -65,7 +66,8 @@ def test_a_bad_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LORA_EXPORTER_SERVICE_HOST", "10.0.0.1")
     assert problems(HERE / "good.yml") == [
         "environment variable LORA_EXPORTER_POL__TIMEOUT: found an unknown section; wanted "
-        "LORA_EXPORTER_ and one of WEB, POLL, PROBE, LOG, TARGETS",
+        "LORA_EXPORTER_ and one of WEB, POLL, PROBE, LOG, TARGETS, CLASSES, OWNERS, MODELS, "
+        "MEASUREMENTS, INVENTORY",
         "environment variable LORA_EXPORTER_POLL__INTERVAL: poll.interval: found 'often'; wanted "
         "a duration with its unit, such as 10s, 1m30s or 500ms",
     ]

@@ -15,8 +15,8 @@ from prometheus_client.openmetrics.parser import (
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from exporter.catalogue import FAMILIES
+from exporter.documents import ConfigError, Problem
 from exporter.fleet import Reason
-from exporter.loading import ConfigError, Problem
 from exporter.settings import Poll, Settings
 from exporter.web.metrics import accepts_gzip
 from tests.support import servers

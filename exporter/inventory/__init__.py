@@ -1,0 +1,1 @@
+"""Ways to know the cluster, one file each."""

@@ -1,0 +1,183 @@
+"""Plans and target views from a file alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from exporter.cluster import Card, Unplanned
+from exporter.documents import ConfigError
+from exporter.loading import load, warnings
+from exporter.measuring import in_force, read_measurements
+from exporter.planned import plans, plans_json, view, view_json
+from exporter.planning.needed import Measurement, needed_for
+from exporter.planning.plans import TargetError
+
+EXAMPLE = """
+classes: {gold: 100, standard: 50, batch: 0}
+models:
+  chat: {class: gold, gpus: 1, target_tokens_per_second: 9000}
+  embed: {class: standard, gpus: 1}
+  batch-llm: {class: batch, gpus: 1, min_replicas: 3}
+  big: {class: gold, gpus: 2}
+measurements: {file: FILE}
+inventory:
+  nodes:
+    a: {gpus: 4, replicas: {batch-llm: 2, chat: 1}}
+    b: {gpus: 2, replicas: {embed: 1, batch-llm: 1}}
+    c: {gpus: 1}
+"""
+MEASURED = "chat: [{tokens_per_second: 2400, profile: h100-chat}]\n"
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    measurements = tmp_path / "measurements.yml"
+    measurements.write_text(MEASURED)
+    file = tmp_path / "config.yml"
+    file.write_text(EXAMPLE.replace("FILE", str(measurements)))
+    return file
+
+
+def test_the_plan_of_the_worked_example(config: Path) -> None:
+    found = json.loads(plans_json(plans(load(config))))["models"]
+    assert {
+        model: (one["headroom"]["free"], one["headroom"]["preempting"], one["room"])
+        for model, one in found.items()
+    } == {"chat": (2, 4, 6), "embed": (2, 3, 5), "batch-llm": (2, 0, 2), "big": (0, 2, 2)}
+    chat = found["chat"]
+    assert (chat["current"], chat["needed"], chat["more"], chat["fits"]) == (1, 4, 3, True)
+    assert (chat["preempts"], chat["preempted"]) == (["batch-llm"], {"batch-llm": 1})
+    assert chat["stops"] == [
+        {"model": "batch-llm", "node": "a", "count": 1, "keeps": 2, "below_min": True}
+    ]
+    assert (chat["blocked"], chat["unplanned"]) == ([], [])
+    embed = found["embed"]
+    assert (embed["needed"], embed["fits"], embed["unplanned"]) == (None, None, ["unmeasured"])
+
+
+def test_the_view_of_a_target_has_the_fields_of_the_api(config: Path) -> None:
+    assert json.loads(view_json(view(load(config), "chat", 14400.0))) == {
+        "model": "chat",
+        "tok_per_sec": 14400.0,
+        "per_replica_tok_per_sec": 2400.0,
+        "profile": "h100-chat",
+        "needed": 6,
+        "current": 1,
+        "more": 5,
+        "room": 5,
+        "fits": True,
+        "blocked": [],
+        "preempts": ["batch-llm"],
+        "preempted": {"batch-llm": 3},
+        "stops": [
+            {"model": "batch-llm", "node": "a", "count": 2, "keeps": 0, "below_min": True},
+            {"model": "batch-llm", "node": "b", "count": 1, "keeps": 0, "below_min": True},
+        ],
+        "limited": True,
+        "unplanned": [],
+    }
+
+
+def test_a_target_that_does_not_fit_says_what_blocks(config: Path) -> None:
+    one = view(load(config), "chat", 8 * 2400.0)
+    assert (one.needed, one.more, one.room, one.fits) == (8, 7, 6, False)
+    assert one.blocked == ("gpus",)
+    assert one.preempted == {"batch-llm": 3, "embed": 1}
+
+
+@pytest.mark.parametrize(
+    ("model", "target", "status", "text"),
+    [
+        ("nothing", 1.0, 404, "no model 'nothing'; known: batch-llm, big, chat, embed"),
+        ("chat", 0.0, 400, "tokens_per_sec: wanted a positive finite number"),
+        ("chat", -1.0, 400, "tokens_per_sec: wanted a positive finite number"),
+        ("chat", float("inf"), 400, "tokens_per_sec: wanted a positive finite number"),
+        ("chat", float("nan"), 400, "tokens_per_sec: wanted a positive finite number"),
+        ("embed", 1.0, 409, "model 'embed' was not measured"),
+    ],
+)
+def test_targets_that_cannot_be_viewed(
+    config: Path, model: str, target: float, status: int, text: str
+) -> None:
+    with pytest.raises(TargetError, match=text) as caught:
+        view(load(config), model, target)
+    assert caught.value.status == status
+
+
+@pytest.mark.parametrize(
+    ("demand", "needed"),
+    [(0.0, 0), (1.0, 1), (2400.0, 1), (2400.1, 2), (0.1 + 0.2, 1), (7200.000001, 3), (None, None)],
+)
+def test_needed_for_a_demand(demand: float | None, needed: int | None) -> None:
+    assert needed_for(Card("m"), demand, Measurement("m", 2400.0)).replicas == needed
+
+
+def test_needed_has_its_constraints_and_spare_replicas_on_top() -> None:
+    card = Card("m", min_replicas=3, spare_replicas=2, utilization=0.5)
+    needed = needed_for(card, 4800.0, Measurement("m", 2400.0))
+    assert (needed.replicas, needed.by) == (6, {"minimum": 3, "throughput": 4})
+    assert needed_for(card, 12000.0, Measurement("m", 2400.0)).replicas == 12
+    unmeasured = needed_for(card, 4800.0, None)
+    assert (unmeasured.replicas, unmeasured.unplanned) == (None, (Unplanned.UNMEASURED,))
+
+
+def test_the_hair_of_floating_point_is_no_replica() -> None:
+    assert 0.1 * 3 / 0.1 > 3
+    assert needed_for(Card("m"), 0.1 * 3, Measurement("m", 0.1)).replicas == 3
+
+
+def test_the_newest_measurement_is_in_force_unless_the_card_names_one(tmp_path: Path) -> None:
+    file = tmp_path / "m.yml"
+    file.write_text(
+        "chat:\n"
+        "  - {tokens_per_second: 1, profile: old, measured_at: 2026-01-01}\n"
+        "  - {tokens_per_second: 2, profile: new, measured_at: 2026-03-01, tokens: total}\n"
+        "  - {tokens_per_second: 3, profile: mid, measured_at: 2026-02-01, slo: {ttft: 1s}}\n"
+    )
+    found = read_measurements(file)
+    newest = in_force(found, "chat", None)
+    assert newest is not None
+    assert (newest.profile, newest.tokens) == ("new", "total")
+    named = in_force(found, "chat", "old")
+    assert named is not None
+    assert named.tokens_per_second == 1.0
+    assert in_force(found, "chat", "none") is None
+    assert in_force(found, "other", None) is None
+
+
+def test_every_mistake_in_a_file_of_measurements_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "m.yml"
+    file.write_text("chat:\n  - {tokens_per_second: 0, token: total}\nembed: 5\n")
+    with pytest.raises(ConfigError) as caught:
+        read_measurements(file)
+    assert str(caught.value).splitlines() == [
+        f"{file}:2: chat.0.tokens_per_second: found 0; wanted greater than 0",
+        f"{file}:2: chat.0.token: found an unknown key; wanted one of tokens_per_second, tokens, "
+        "profile, slo, measured_at, how",
+        f"{file}:3: embed: found 5; wanted a list",
+    ]
+
+
+def test_a_cluster_without_nodes_is_no_inventory(tmp_path: Path) -> None:
+    file = tmp_path / "config.yml"
+    file.write_text("models: {chat: {gpus: 1}}\n")
+    found = plans(load(file))["chat"]
+    assert (found.headroom, found.fits) == (None, None)
+    assert found.unplanned == (Unplanned.UNMEASURED, Unplanned.NO_INVENTORY)
+
+
+def test_what_is_probably_not_meant_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "config.yml"
+    file.write_text(
+        "owners: {nobody: {gpus: 1}}\n"
+        "models: {huge: {gpus: 8, memory: 1GiB}, small: {gpus: 1}}\n"
+        "inventory: {nodes: {a: {gpus: 4}}}\n"
+    )
+    assert list(warnings(load(file))) == [
+        "owners.nobody: no model has this owner",
+        "inventory.nodes: no node names memory, so it is not limited",
+        "models.huge: no node could ever hold a replica",
+    ]
