@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import math
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -19,6 +20,7 @@ from exporter.documents import ConfigError
 from exporter.fetching.http import TlsError
 from exporter.loading import FILE_VARIABLE, load, warnings
 from exporter.planning.plans import TargetError
+from exporter.planning.whatif import MOST_NODES, WhatIfError
 from exporter.service import Service
 from exporter.settings import Settings
 
@@ -116,8 +118,32 @@ def _add_plan(commands: Any) -> None:
     parser.add_argument("config", metavar="CONFIG", type=Path, help="the file")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
+    parser.add_argument(
+        "--demand-factor", metavar="F", type=_factor, default=1.0, help="multiply each target"
+    )
+    parser.add_argument(
+        "--add-nodes",
+        metavar="NODE=N",
+        type=_added,
+        action="append",
+        default=[],
+        help="add N empty nodes like this one; may be repeated",
+    )
+    parser.add_argument(
+        "--remove-node",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="leave this node out; may be repeated",
+    )
+
     def run(parsed: argparse.Namespace) -> int:
-        found = planned.plans(load(parsed.config))
+        question = planned.WhatIf(parsed.demand_factor, parsed.add_nodes, parsed.remove_node)
+        try:
+            found = planned.plans(load(parsed.config), question)
+        except WhatIfError as error:
+            print(f"lora-exporter: {error}", file=sys.stderr)
+            return 1
         if parsed.json:
             sys.stdout.buffer.write(planned.plans_json(found))
         else:
@@ -159,6 +185,23 @@ def _add_target(commands: Any) -> None:
         return 0
 
     parser.set_defaults(run=run)
+
+
+def _factor(text: str) -> float:
+    try:
+        factor = float(text)
+    except ValueError:
+        factor = 0.0
+    if not (math.isfinite(factor) and factor > 0):
+        raise argparse.ArgumentTypeError("wanted a positive number, such as 1.33")
+    return factor
+
+
+def _added(text: str) -> tuple[str, int]:
+    name, _, count = text.rpartition("=")
+    if not name or not count.isdecimal() or int(count) > MOST_NODES:
+        raise argparse.ArgumentTypeError(f"wanted NODE=N, such as a=2, and N at most {MOST_NODES}")
+    return name, int(count)
 
 
 def _console() -> Console:

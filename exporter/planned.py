@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import orjson
@@ -13,18 +14,48 @@ from exporter.inventory import static
 from exporter.measuring import in_force, read_measurements
 from exporter.planning.needed import Measurement
 from exporter.planning.plans import Plan, TargetView, plan, target_view
+from exporter.planning.whatif import Together, together, with_demand, with_nodes, without_node
 from exporter.settings import Settings
 from exporter.table import UNKNOWN
 
 
-def plans(settings: Settings) -> dict[str, Plan]:
-    """The plan of each model that has a card. Raises ConfigError for a bad measurement file."""
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """A question about another cluster than the one that is."""
+
+    demand_factor: float = 1.0
+    add_nodes: Sequence[tuple[str, int]] = ()
+    """Names of nodes, and how many more like each."""
+    remove_nodes: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Plans:
+    """The plan of each model that has a card, and of all together."""
+
+    models: Mapping[str, Plan]
+    together: Together
+
+
+def plans(settings: Settings, what_if: WhatIf | None = None) -> Plans:
+    """Plans for what is, or for what would be.
+
+    Raises WhatIfError for a node that is not there, ConfigError for a bad measurement file.
+    """
     cluster = static.cluster(settings)
+    what_if = what_if or WhatIf()
+    cluster = with_demand(cluster, what_if.demand_factor)
+    for name in what_if.remove_nodes:
+        cluster = without_node(cluster, name)
+    for like, count in what_if.add_nodes:
+        cluster = with_nodes(cluster, like, count)
     measured = _measurements(settings)
-    return {
+    found = {
         model: plan(cluster, card, in_force(measured, model, card.profile))
         for model, card in sorted(cluster.cards.items())
     }
+    more = {model: one.more for model, one in found.items() if one.more and one.headroom}
+    return Plans(found, together(cluster, more))
 
 
 def view(settings: Settings, model: str, tokens_per_second: float) -> TargetView:
@@ -41,9 +72,14 @@ def _measurements(settings: Settings) -> dict[str, tuple[Measurement, ...]]:
     return read_measurements(file) if file is not None else {}
 
 
-def plans_json(found: dict[str, Plan]) -> bytes:
-    """Plans by model; what is not known is null."""
-    return _json({"models": {model: _plan(one) for model, one in found.items()}})
+def plans_json(found: Plans) -> bytes:
+    """Plans by model and together; what is not known is null."""
+    return _json(
+        {
+            "models": {model: _plan(one) for model, one in found.models.items()},
+            "together": asdict(found.together),
+        }
+    )
 
 
 def view_json(one: TargetView) -> bytes:
@@ -77,15 +113,15 @@ def _json(document: dict[str, Any]) -> bytes:
     return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
-def print_plans(found: dict[str, Plan], console: Console) -> None:
-    """A line for each model."""
+def print_plans(found: Plans, console: Console) -> None:
+    """A line for each model, then what all of them together lack."""
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("Model", overflow="fold")
     for name in ("Current", "Needed", "Free", "Preempting"):
         table.add_column(name, justify="right", no_wrap=True)
     for name in ("Fits", "Would stop", "Blocked", "Unplanned"):
         table.add_column(name, overflow="fold")
-    for model, one in found.items():
+    for model, one in found.models.items():
         room = one.headroom
         table.add_row(
             model,
@@ -99,6 +135,14 @@ def print_plans(found: dict[str, Plan], console: Console) -> None:
             ", ".join(one.unplanned),
         )
     console.print(table)
+    for model, count in found.together.unplaced.items():
+        text = f"Placed together, {count} of {model} find no room."
+        console.print(text, markup=False, highlight=False)
+    for name, number in found.together.nodes.items():
+        text = f"No number of nodes like {name} makes all fit."
+        if number is not None:
+            text = f"{number} more node{'s' if number > 1 else ''} like {name} would make all fit."
+        console.print(text, markup=False, highlight=False)
 
 
 def print_view(one: TargetView, console: Console) -> None:

@@ -11,9 +11,11 @@ from exporter.cluster import Card, Unplanned
 from exporter.documents import ConfigError
 from exporter.loading import load, warnings
 from exporter.measuring import in_force, read_measurements
-from exporter.planned import plans, plans_json, view, view_json
+from exporter.planned import WhatIf, plans, plans_json, view, view_json
+from exporter.planning.headroom import Headroom
 from exporter.planning.needed import Measurement, needed_for
 from exporter.planning.plans import TargetError
+from exporter.planning.whatif import WhatIfError
 
 EXAMPLE = """
 classes: {gold: 100, standard: 50, batch: 0}
@@ -56,6 +58,35 @@ def test_the_plan_of_the_worked_example(config: Path) -> None:
     assert (chat["blocked"], chat["unplanned"]) == ([], [])
     embed = found["embed"]
     assert (embed["needed"], embed["fits"], embed["unplanned"]) == (None, None, ["unmeasured"])
+
+
+def test_what_would_be(config: Path) -> None:
+    settings = load(config)
+    more = plans(settings, WhatIf(demand_factor=2.0)).models["chat"]
+    assert (more.needed, more.more, more.fits) == (8, 7, False)
+    wider = plans(settings, WhatIf(2.0, add_nodes=[("c", 2)])).models["chat"]
+    assert (wider.more, wider.fits, wider.headroom) == (7, True, Headroom(4, 4))
+    smaller = plans(settings, WhatIf(remove_nodes=["a"])).models["chat"]
+    assert (smaller.current, smaller.needed, smaller.more) == (0, 4, 4)
+    assert smaller.headroom == Headroom(1, 2)
+    for question in (WhatIf(remove_nodes=["x"]), WhatIf(add_nodes=[("x", 1)])):
+        with pytest.raises(WhatIfError, match="no node 'x'; known: a, b, c"):
+            plans(settings, question)
+
+
+def test_two_models_that_count_on_the_same_room(config: Path) -> None:
+    text = config.read_text().replace("embed: {class: standard,", "embed: {class: standard, TARGET")
+    config.write_text(text.replace("TARGET", "target_tokens_per_second: 1200,"))
+    measurements = config.with_name("measurements.yml")
+    measurements.write_text(MEASURED + "embed: [{tokens_per_second: 240}]\n")
+    found = plans(load(config))
+    assert found.models["chat"].fits
+    assert found.models["embed"].fits
+    # chat's three take the two free GPUs and one of batch-llm; embed's four find two more of it.
+    assert dict(found.together.unplaced) == {"embed": 2}
+    assert dict(found.together.nodes) == {"a": 1, "b": 1, "c": 2}
+    enough = plans(load(config), WhatIf(add_nodes=[("c", 2)]))
+    assert dict(enough.together.unplaced) == {}
 
 
 def test_the_view_of_a_target_has_the_fields_of_the_api(config: Path) -> None:
@@ -164,7 +195,7 @@ def test_every_mistake_in_a_file_of_measurements_is_told(tmp_path: Path) -> None
 def test_a_cluster_without_nodes_is_no_inventory(tmp_path: Path) -> None:
     file = tmp_path / "config.yml"
     file.write_text("models: {chat: {gpus: 1}}\n")
-    found = plans(load(file))["chat"]
+    found = plans(load(file)).models["chat"]
     assert (found.headroom, found.fits) == (None, None)
     assert found.unplanned == (Unplanned.UNMEASURED, Unplanned.NO_INVENTORY)
 

@@ -119,7 +119,9 @@ def cannot_tell(cluster: Cluster, model: str) -> Unplanned | None:
         return Unplanned.NO_CARD
     if cluster.inventory is None:
         return Unplanned.NO_INVENTORY
-    asks = any(card.request.of(name) for name in cluster.inventory.named)
+    # without nodes nothing fits, so nothing that is asked for is unlimited
+    limiting = cluster.inventory.named if cluster.inventory.nodes else RESOURCES
+    asks = any(card.request.of(name) for name in limiting)
     quota = cluster.quotas.get(card.owner, Quota())
     bounded = quota.replicas is not None or any(
         card.request.of(name) and quota.of(name) is not None for name in RESOURCES
@@ -238,10 +240,12 @@ class _State:
         self.current[model] -= 1
         self.free[node] += self.part_of(model)
 
-    def start(self, node: str, card: Card) -> None:
-        """Places one replica, or one part of it."""
-        self.here[node][card.model] = self.here[node].get(card.model, 0) + 1
-        self.free[node] -= _part(card)
+    def start(self, card: Card, *nodes: str) -> None:
+        """Places one replica: a part of it on each of the nodes."""
+        for node in nodes:
+            self.here[node][card.model] = self.here[node].get(card.model, 0) + 1
+            self.free[node] -= _part(card)
+        self.current[card.model] += 1
 
 
 def _part(card: Card) -> Resources:
@@ -298,34 +302,32 @@ _Refusal = tuple[tuple[Blocked, ...], Nearest | None]
 
 def _start_one(state: _State, card: Card) -> list[tuple[str, str]] | _Refusal:
     """Places one replica: the (model, node) of each that is stopped for it, or what blocks it."""
-    if card.max_replicas is not None and state.current[card.model] >= card.max_replicas:
-        return (Blocked.MAX_REPLICAS,), None
-    given_back, replicas = state.owners_lower(card)
-    if state.within_quota(card, given_back, replicas) < 1:
-        return (Blocked.QUOTA,), None
-    sets = ((_smallest_set(state, node, card), node.name) for node in state.nodes)
-    best = min(
-        ((victims, name) for victims, name in sets if victims is not None),
+    refusal = _refusal(state, card)
+    if refusal is not None:
+        return refusal
+    # the quota first: what is stopped for it may be all that a node needs
+    stopped = _stop_for_quota(state, card)
+    for its, where in stopped:
+        state.stop(where, its.model)
+    sets = ((_smallest_set(state, node, card), node) for node in state.nodes)
+    victims, node = min(
+        ((victims, node) for victims, node in sets if victims is not None),
         key=lambda found: (
             max((its.order for its in found[0]), default=-UNLIMITED),
             sum(its.order for its in found[0]),
             len(found[0]),
-            found[1],
+            found[1].name,
         ),
-        default=None,
     )
-    if best is None:
-        return _blocked_by_nodes(state, card)
-    victims, node = best
-    stopped = [(its.model, node) for its in victims]
-    for model, where in stopped:
-        state.stop(where, model)
-    for model, where in _stop_for_quota(state, card):
-        state.stop(where, model)
-        stopped.append((model, where))
-    state.start(node, card)
-    state.current[card.model] += 1
-    return stopped
+    for its in victims:
+        state.stop(node.name, its.model)
+    if stopped and victims:
+        both = [*stopped, *((its, node.name) for its in victims)]
+        stopped = _give_back(state, node, card, both)
+    else:
+        stopped += [(its, node.name) for its in victims]
+    state.start(card, node.name)
+    return [(its.model, where) for its, where in stopped]
 
 
 def _smallest_set(state: _State, node: Node, card: Card) -> list[Card] | None:
@@ -340,13 +342,31 @@ def _smallest_set(state: _State, node: Node, card: Card) -> list[Card] | None:
     candidates = [
         its for its in state.victims(node, card) for _ in range(state.here[node.name][its.model])
     ]
-    candidates.sort(key=lambda its: (-its.order, _share(its.request, node, state), its.model))
-    for its in candidates:
+    for its in sorted(candidates, key=lambda its: _to_give_back(its, node, state)):
         if state.fit(room - its.request, card.request):
             room -= its.request
         else:
             kept_out.append(its)
     return kept_out
+
+
+def _give_back(
+    state: _State, node: Node, card: Card, stopped: list[tuple[Card, str]]
+) -> list[tuple[Card, str]]:
+    """What of the stopped is needed for one more on the node; all else runs again."""
+    needed = []
+    for its, where in sorted(stopped, key=lambda item: _to_give_back(item[0], node, state)):
+        state.start(its, where)
+        fits = state.fit(state.free[node.name], card.request)
+        if not fits or state.within_quota(card, Resources(), 0) < 1:
+            state.stop(where, its.model)
+            needed.append((its, where))
+    return needed
+
+
+def _to_give_back(its: Card, node: Node, state: _State) -> tuple[int, float, str]:
+    """The order in which stopped replicas are given back."""
+    return -its.order, _share(its.request, node, state), its.model
 
 
 def _share(request: Resources, node: Node, state: _State) -> float:
@@ -361,14 +381,17 @@ def _share(request: Resources, node: Node, state: _State) -> float:
     )
 
 
-def _stop_for_quota(state: _State, card: Card) -> list[tuple[str, str]]:
+def _stop_for_quota(state: _State, card: Card) -> list[tuple[Card, str]]:
     """The owner's own lower-ranked replicas to stop, so that the quota admits one more.
 
     All of them would do (the caller knows), so they are dropped, and each that can stay is given
-    back: highest rank first, within a rank the smaller first, then by name.
+    back: highest rank first, within a rank those that help less, so that few are stopped, and of
+    equal ones the last by name.
     """
     if state.within_quota(card, Resources(), 0) >= 1:
         return []
+    left, _ = state.quota_left(card)
+    short = [name for name, amount in left.items() if amount < card.request.of(name)]
     given_back, count = state.owners_lower(card)
     candidates = [
         (its, node.name)
@@ -377,46 +400,62 @@ def _stop_for_quota(state: _State, card: Card) -> list[tuple[str, str]]:
         if its.owner == card.owner
         for _ in range(state.here[node.name][its.model])
     ]
-    candidates.sort(key=lambda item: (-item[0].order, _size(item[0].request), item[0].model))
+    candidates.sort(key=lambda item: (item[0].model, item[1]), reverse=True)
+    candidates.sort(key=lambda item: (-item[0].order, _help(item[0], card, short)))
     stopped = []
-    for its, node_name in candidates:
+    for its, where in candidates:
         if state.within_quota(card, given_back - its.request, count - 1) >= 1:
             given_back, count = given_back - its.request, count - 1
         else:
-            stopped.append((its.model, node_name))
+            stopped.append((its, where))
     return stopped
 
 
-def _size(request: Resources) -> tuple[int, int, int]:
-    return request.gpus, request.memory, request.cores
+def _help(its: Card, card: Card, short: list[str]) -> float:
+    """How much of what one more needs of the quota the end of a replica gives, at most."""
+    shares = (its.request.of(name) / card.request.of(name) for name in short)
+    return max(shares, default=0.0)
 
 
 def _start_group(state: _State, card: Card) -> list[tuple[str, str]] | _Refusal:
     """Places one replica that spans several nodes, in what is free, on the roomiest first."""
-    if _cut(state, card, Resources(), 0) < 1:
-        at_most = card.max_replicas
-        reached = at_most is not None and state.current[card.model] >= at_most
-        return (Blocked.MAX_REPLICAS if reached else Blocked.QUOTA,), None
+    refusal = _refusal(state, card)
+    if refusal is not None:
+        return refusal
     part = _part(card)
     fits = {node.name: state.fit(state.free[node.name], part) for node in state.nodes}
     chosen = sorted(fits, key=lambda name: (-fits[name], name))[: card.nodes_per_replica]
-    if len(chosen) < card.nodes_per_replica or any(fits[name] < 1 for name in chosen):
-        return _blocked_by_nodes(state, card)
-    for name in chosen:
-        state.start(name, card)
-    state.current[card.model] += 1
+    state.start(card, *chosen)
     return []
 
 
-def _blocked_by_nodes(state: _State, card: Card) -> _Refusal:
+def _refusal(state: _State, card: Card) -> _Refusal | None:
+    """All that stops one more replica, even after preemption; None where it fits."""
+    reasons, nearest = _blocked_by_nodes(state, card)
+    # replicas over several nodes stop nobody
+    gone = state.owners_lower(card) if card.nodes_per_replica == 1 else (Resources(), 0)
+    if state.within_quota(card, *gone) < 1:
+        reasons.add(Blocked.QUOTA)
+    if card.max_replicas is not None and state.current[card.model] >= card.max_replicas:
+        reasons.add(Blocked.MAX_REPLICAS)
+    if not reasons:
+        return None
+    return tuple(reason for reason in Blocked if reason in reasons), nearest
+
+
+def _blocked_by_nodes(state: _State, card: Card) -> tuple[set[Blocked], Nearest | None]:
     """What one more replica lacks, on the node that misses least of it."""
     part = _part(card)
     spread = card.nodes_per_replica > 1
+    rooms = {node.name: state.free[node.name] for node in state.nodes}
+    if not spread:
+        rooms = {node.name: rooms[node.name] + state.lower(node, card) for node in state.nodes}
+    if sum(state.fit(room, part) > 0 for room in rooms.values()) >= card.nodes_per_replica:
+        return set(), None
+    if len(state.nodes) < card.nodes_per_replica:
+        return {Blocked.NO_NODE}, None
     misses = []
-    for node in state.nodes:
-        room = state.free[node.name]
-        if not spread:
-            room += state.lower(node, card)
+    for node, room in rooms.items():
         lacks = {
             name: part.of(name) - room.of(name)
             for name in RESOURCES
@@ -424,11 +463,10 @@ def _blocked_by_nodes(state: _State, card: Card) -> _Refusal:
         }
         if lacks:
             share = max(amount / part.of(name) for name, amount in lacks.items())
-            misses.append((share, node.name, lacks))
-    if not misses or (spread and len(state.nodes) < card.nodes_per_replica):
-        return (Blocked.NO_NODE,), None
-    _, name, lacks = min(misses, key=lambda found: found[:2])
-    reasons = tuple(Blocked(resource) for resource in lacks)
-    if not any(state.fit(node.allocatable, part) for node in state.nodes):
-        reasons = (*reasons, Blocked.NO_NODE)
-    return reasons, Nearest(name, Resources(**lacks))
+            misses.append((share, node, lacks))
+    _, nearest, lacks = min(misses, key=lambda found: found[:2])
+    reasons = {Blocked(resource) for resource in lacks}
+    large_enough = sum(state.fit(node.allocatable, part) > 0 for node in state.nodes)
+    if large_enough < card.nodes_per_replica:
+        reasons.add(Blocked.NO_NODE)
+    return reasons, Nearest(nearest, Resources(**lacks))
