@@ -391,7 +391,8 @@ def _stop_for_quota(state: _State, card: Card) -> list[tuple[Card, str]]:
     if state.within_quota(card, Resources(), 0) >= 1:
         return []
     left, _ = state.quota_left(card)
-    short = [name for name, amount in left.items() if amount < card.request.of(name)]
+    asked = {name: card.request.of(name) for name in left}
+    short = [name for name in left if asked[name] and left[name] < asked[name]]
     given_back, count = state.owners_lower(card)
     candidates = [
         (its, node.name)

@@ -8,6 +8,7 @@ from aiohttp import hdrs, web
 
 from exporter.documents import ConfigError
 from exporter.web import health, metrics, page, probe
+from exporter.web.api import openapi
 from exporter.web.keys import STATE, WebState
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -27,6 +28,9 @@ def make_app(state: WebState) -> web.Application:
     app.router.add_get("/-/healthy", health.healthy)
     app.router.add_get("/-/ready", health.ready)
     app.router.add_post("/-/reload", _reload)
+    app.router.add_get(openapi.DOCUMENT_PATH, openapi.handle)
+    for operation in openapi.OPERATIONS:
+        app.router.add_get(operation.path, operation.handler)
     return app
 
 
