@@ -7,6 +7,7 @@ import os
 import socket
 from urllib.parse import urlsplit
 
+from exporter.engines.twinkle import DEFAULT_PREFIX
 from exporter.fleet import Target
 
 _PORTS = {"http": 80, "https": 443}
@@ -20,7 +21,9 @@ def here() -> str:
 def replica_id(target: Target, this_host: str) -> str:
     """The id of a replica that is a target of its own: the operator's name, else host:port.
 
-    A loopback address means another machine for each exporter, so `this_host` stands for it.
+    A path follows where there is one, as replicas behind one gateway differ in nothing else; but
+    for the prefix that every Twinkle server has. A loopback address means another machine for each
+    exporter, so `this_host` stands for it.
     """
     if target.replica is not None:
         return target.replica
@@ -31,7 +34,8 @@ def replica_id(target: Target, this_host: str) -> str:
         host = this_host
     elif ":" in host:
         host = f"[{host}]"
-    return f"{host}:{port}"
+    path = "" if parts.path == DEFAULT_PREFIX else parts.path
+    return f"{host}:{port}{path}"
 
 
 def _is_loopback(host: str) -> bool:

@@ -124,7 +124,8 @@ def test_a_table_that_names_a_replica_twice_is_refused(fleet: CurrentFleet) -> N
     [
         ("http://10.0.0.5:8000", "10.0.0.5:8000"),
         ("https://replica.example", "replica.example:443"),
-        ("http://127.0.0.1:8000/v1", "this-host:8000"),
+        ("http://127.0.0.1:8000/api/v1", "this-host:8000"),
+        ("http://gateway:8000/r/17", "gateway:8000/r/17"),
         ("http://localhost", "this-host:80"),
         ("http://[::1]:8000", "this-host:8000"),
         ("http://[fd00::1]:8000", "[fd00::1]:8000"),

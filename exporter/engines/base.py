@@ -31,6 +31,8 @@ class Request:
     """Whether what it answers must never be shown."""
     shown: tuple[str, ...] = ()
     """Where an answer is shown to people: only the lines that start with one of these, if any."""
+    parse: Callable[[bytes], object] | None = None
+    """Applied once to an answer that serves several polls; its result is kept, not the body."""
     accepts: Callable[[bytes], bool] | None = None
     """Whether a body is what was wanted; else `fallback` is asked."""
     fallback: Request | None = None
@@ -51,6 +53,8 @@ class Answer:
     """The server's own clock, unix seconds, where it sent a Date header."""
     reason: Reason | None = None
     detail: str = ""
+    parsed: object = None
+    """What the request's `parse` made of the body, where it was applied."""
 
     @property
     def ok(self) -> bool:

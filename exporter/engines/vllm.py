@@ -17,7 +17,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from exporter.engines.base import Answers, Engine, Request, count, failed, json_object
+from exporter.engines.base import Answers, Engine, Request, failed, json_object
 from exporter.engines.prometheus_text import (
     Finder,
     Found,
@@ -26,7 +26,15 @@ from exporter.engines.prometheus_text import (
     has_family_prefix,
     total,
 )
+from exporter.engines.vllm_residency import (
+    GPU_LOADED,
+    GPU_MAX,
+    LOADED,
+    has_residency,
+    read_residency,
+)
 from exporter.fleet import (
+    Adapter,
     AdapterState,
     AdapterTable,
     Reading,
@@ -44,9 +52,6 @@ WAITING = "vllm:num_requests_waiting"
 WAITING_BY_REASON = "vllm:num_requests_waiting_by_reason"
 PROMPT_TOKENS = "vllm:prompt_tokens_total"
 GENERATION_TOKENS = "vllm:generation_tokens_total"
-LOADED = "vllm:lora_adapter_loaded"
-GPU_LOADED = "vllm:num_gpu_loaded_lora_adapters"
-GPU_MAX = "vllm:max_gpu_lora_adapters"
 
 WANTED = (
     LORA_INFO,
@@ -81,6 +86,8 @@ class _Models:
 
     base: str | None
     adapters: frozenset[str]
+    registered: tuple[Adapter, ...]
+    """The adapters in order, as registered ones are told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +119,7 @@ def requests(target: Target) -> tuple[Request, ...]:
             f"{target.url}/v1/models",
             required=False,
             max_age=MODELS_MAX_AGE,
+            parse=read_models,
             # Rows carry the file paths of weights.
             confidential=True,
         ),
@@ -127,7 +135,7 @@ def read(target: Target, answers: Answers, now: float) -> Reading:
     metrics = answers["metrics"]
     body = metrics.body
     found = _FINDER.find(body)
-    models = _read_models(answers)
+    models = _models_of(answers)
     table = _skeleton(target, found, models, _read_version(answers))
     if not any(found.values()) and not has_family_prefix(body, "vllm:"):
         if body.strip() and not body.lstrip().startswith(b"#"):
@@ -181,9 +189,7 @@ def _skeleton(
         source=Source.ACTIVITY,
         version=version,
         registered=None if models is None else len(models.adapters),
-        adapters=()
-        if models is None
-        else order_adapters(dict.fromkeys(models.adapters, AdapterState.REGISTERED)),
+        adapters=() if models is None else models.registered,
         prompt_tokens=total(found[PROMPT_TOKENS]),
         generation_tokens=total(found[GENERATION_TOKENS]),
         requests_running=total(found[RUNNING]),
@@ -277,7 +283,7 @@ def _with_slots(
         engine = sample.labels.get("engine", "")
         per_engine[engine] = per_engine.get(engine, 0.0) + sample.value
     engines = max(len(per_engine), 1)
-    states: dict[str, AdapterState] = dict.fromkeys(known, AdapterState.REGISTERED)
+    states: dict[str, AdapterState] = {}
     active: frozenset[str] | None = None
     limit, used, source = target.max, None, table.source
     if present is not None:
@@ -295,7 +301,7 @@ def _with_slots(
                 )
     resident = None
     if has_residency(found):
-        residency = _residency(found, active, states, engines)
+        residency = read_residency(found, active, states, engines)
         limit = limit if residency.max is None else residency.max
         resident = residency.resident
         if residency.used is not None:
@@ -313,65 +319,16 @@ def _with_slots(
         source=source,
         resident=resident,
         waiting=waiting,
-        adapters=order_adapters(states),
+        adapters=_with_registered(states, models),
     )
 
 
-def has_residency(found: Found) -> bool:
-    """Whether this build tells which adapters are resident."""
-    return bool(found[LOADED] or found[GPU_MAX])
-
-
-@dataclass(frozen=True, slots=True)
-class _Residency:
-    """What builds tell that export residency; None: not told."""
-
-    max: int | None
-    resident: int | None
-    used: int | None
-
-
-def _residency(
-    found: Found,
-    active: frozenset[str] | None,
-    states: dict[str, AdapterState],
-    engines: int,
-) -> _Residency:
-    """Reads residency, and moves the `states` of adapters that are resident or offloaded.
-
-    Each engine of a replica has its own slots, and a GPU adapter is listed under `gpu` and counted
-    under `cpu` too, so (engine, adapter) pairs of the GPU level are counted, whatever their rank. A
-    resident adapter does not wait for a slot.
-    """
-    resident: set[tuple[str, str]] = set()
-    pinned: set[tuple[str, str]] = set()
-    for sample in found[LOADED]:
-        name = sample.labels.get("adapter_name")
-        if not name or not sample.value:
-            continue
-        if sample.labels.get("level") == "gpu":
-            pair = (sample.labels.get("engine", ""), name)
-            resident.add(pair)
-            if sample.labels.get("pinned", "").lower() in ("true", "1"):
-                pinned.add(pair)
-            states[name] = AdapterState.IDLE
-        elif states.get(name) in (None, AdapterState.REGISTERED):
-            states[name] = AdapterState.OFFLOADED
-    limit = _whole(total(found[GPU_MAX]))
-    if limit is not None and all("engine" not in sample.labels for sample in found[GPU_MAX]):
-        limit *= engines
-    if not found[LOADED]:
-        return _Residency(limit, _whole(total(found[GPU_LOADED])), None)
-    if active is None:
-        return _Residency(limit, len(resident), None)
-    held = {pair for pair in resident if pair[1] in active} | pinned
-    unlisted = active - {name for _, name in resident}
-    return _Residency(limit, len(resident), len(held) + len(unlisted))
-
-
-def _whole(value: float | None) -> int | None:
-    """A gauge as a number of slots or adapters; None for anything that cannot be one."""
-    return None if value is None or not value.is_integer() else count(int(value))
+def _with_registered(
+    states: dict[str, AdapterState], models: _Models | None
+) -> tuple[Adapter, ...]:
+    """Adapters of which more is known than that they are registered, then the others."""
+    others = models.registered if models is not None else ()
+    return (*order_adapters(states), *(one for one in others if one.name not in states))
 
 
 def split_names(joined: str, known: frozenset[str]) -> list[str]:
@@ -404,10 +361,9 @@ def split_names(joined: str, known: frozenset[str]) -> list[str]:
     return split[::-1]
 
 
-def _read_models(answers: Answers) -> _Models | None:
+def read_models(body: bytes) -> _Models | None:
     """Adapters are the rows with a parent; the first other row is the base model's first name."""
-    answer = answers.get("models")
-    document = json_object(answer.body) if answer is not None and answer.ok else None
+    document = json_object(body)
     rows = document.get("data") if document is not None else None
     if not isinstance(rows, list):
         return None
@@ -421,7 +377,15 @@ def _read_models(answers: Answers) -> _Models | None:
             adapters.add(name)
         elif base is None:
             base = name
-    return _Models(base, frozenset(adapters))
+    registered = order_adapters(dict.fromkeys(adapters, AdapterState.REGISTERED))
+    return _Models(base, frozenset(adapters), registered)
+
+
+def _models_of(answers: Answers) -> _Models | None:
+    answer = answers.get("models")
+    if answer is None or not answer.ok:
+        return None
+    return answer.parsed if isinstance(answer.parsed, _Models) else read_models(answer.body)
 
 
 def _read_version(answers: Answers) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from exporter.engines import AUTO, ENGINES, detect, detection_requests
 from exporter.engines.base import Answer, Engine, Request
@@ -139,6 +139,8 @@ class Asker:
                 memory.answers[request.key] = (answer, now)
         elif request.keep and known is not None and now < known[1] + self._stale_after:
             return known[0]
+        if answer.ok and request.parse is not None:
+            answer = replace(answer, body=b"", parsed=request.parse(answer.body))
         if request.max_age:
             # A refusal too: an engine need not log it at each poll.
             memory.answers[request.key] = (answer, now)
