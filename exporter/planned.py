@@ -12,6 +12,7 @@ from rich.table import Table
 
 from exporter.inventory import static
 from exporter.measuring import in_force, read_measurements
+from exporter.planning.headroom import Planner
 from exporter.planning.needed import Measurement
 from exporter.planning.plans import Plan, TargetView, plan, target_view
 from exporter.planning.whatif import Together, together, with_demand, with_nodes, without_node
@@ -50,8 +51,9 @@ def plans(settings: Settings, what_if: WhatIf | None = None) -> Plans:
     for like, count in what_if.add_nodes:
         cluster = with_nodes(cluster, like, count)
     measured = _measurements(settings)
+    planner = Planner(cluster)
     found = {
-        model: plan(cluster, card, in_force(measured, model, card.profile))
+        model: plan(planner, card, in_force(measured, model, card.profile))
         for model, card in sorted(cluster.cards.items())
     }
     more = {model: one.more for model, one in found.items() if one.more and one.headroom}
@@ -64,7 +66,7 @@ def view(settings: Settings, model: str, tokens_per_second: float) -> TargetView
     card = cluster.cards.get(model)
     profile = card.profile if card is not None else None
     measurement = in_force(_measurements(settings), model, profile)
-    return target_view(cluster, model, tokens_per_second, measurement)
+    return target_view(Planner(cluster), model, tokens_per_second, measurement)
 
 
 def _measurements(settings: Settings) -> dict[str, tuple[Measurement, ...]]:

@@ -9,22 +9,11 @@ start times: a forecast.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from exporter.cluster import (
-    RESOURCES,
-    Blocked,
-    Card,
-    Cluster,
-    Node,
-    Quota,
-    Resources,
-    Unplanned,
-)
-
-UNLIMITED = 2**53
-"""More replicas than any cluster holds: nothing limits them."""
+from exporter.cluster import RESOURCES, Card, Cluster, Quota, Resources, Unplanned
+from exporter.planning.placing import UNLIMITED, Placement, State, admitted, groups, place, share_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,74 +31,6 @@ class Headroom:
     def room(self) -> int:
         """Both together."""
         return self.free + (self.preempting or 0)
-
-
-@dataclass(frozen=True, slots=True)
-class Stop:
-    """Replicas of one model that would be stopped on one node."""
-
-    model: str
-    node: str
-    count: int
-    keeps: int
-    """Replicas that the model has left when all stops are made."""
-    below_min: bool
-    """Whether that is fewer than its card's min_replicas."""
-
-
-@dataclass(frozen=True, slots=True)
-class Nearest:
-    """The node that misses least, and by how much."""
-
-    node: str
-    misses: Resources
-    """What one more replica would need there beyond what could be made free."""
-
-
-@dataclass(frozen=True, slots=True)
-class Placement:
-    """What it takes to place some more replicas."""
-
-    placed: int
-    """How many of them fit."""
-    stops: tuple[Stop, ...]
-    blocked: tuple[Blocked, ...]
-    """What stops the next one, where not all fit."""
-    nearest: Nearest | None = None
-
-    @property
-    def preempted(self) -> dict[str, int]:
-        """Replicas stopped, by model."""
-        counts: Counter[str] = Counter()
-        for stop in self.stops:
-            counts[stop.model] += stop.count
-        return dict(sorted(counts.items()))
-
-
-def headroom(cluster: Cluster, model: str, limit: int | None = None) -> Headroom | Unplanned:
-    """How many more replicas of the model fit, counted up to `limit`, or why nobody can tell."""
-    reason = cannot_tell(cluster, model)
-    if reason is not None:
-        return reason
-    state = _State(cluster)
-    card = cluster.cards[model]
-    if card.nodes_per_replica > 1:
-        part = _part(card)
-        fits = [state.fit(state.free[node.name], part) for node in state.nodes]
-        free = min(_groups(fits, card.nodes_per_replica), _cut(state, card, Resources(), 0))
-        stop = free if limit is None else min(free, limit)
-        return Headroom(stop, None, stop < free)
-    free = sum(state.fit(state.free[node.name], card.request) for node in state.nodes)
-    free = min(free, _cut(state, card, Resources(), 0))
-    reach = sum(
-        state.fit(state.free[node.name] + state.lower(node, card), card.request)
-        for node in state.nodes
-    )
-    given_back, replicas = state.owners_lower(card)
-    reach = max(min(reach, _cut(state, card, given_back, replicas)), free)
-    if limit is None:
-        return Headroom(free, reach - free)
-    return Headroom(min(free, limit), min(reach, limit) - min(free, limit), reach > limit)
 
 
 def cannot_tell(cluster: Cluster, model: str) -> Unplanned | None:
@@ -131,343 +52,95 @@ def cannot_tell(cluster: Cluster, model: str) -> Unplanned | None:
     return None
 
 
-def place(cluster: Cluster, model: str, more: int) -> Placement:
-    """Places `more` replicas: first what is free, then one at a time by stopping others.
-
-    The model must be one whose headroom can be told (`cannot_tell`).
-    """
-    state = _State(cluster)
-    card = cluster.cards[model]
-    return _place(state, card, more)
-
-
-def place_together(cluster: Cluster, more: Mapping[str, int]) -> dict[str, int]:
-    """Places the `more` of all models, highest rank first, then by name: what of each stays out."""
-    state = _State(cluster)
-    order = sorted(more, key=lambda model: (-cluster.cards[model].order, model))
-    stays_out = {}
-    for model in order:
-        placement = _place(state, cluster.cards[model], more[model])
-        stays_out[model] = more[model] - placement.placed
-    return stays_out
-
-
-class _State:
-    """What is free and who is where, while replicas are placed and stopped."""
+class Planner:
+    """Headroom and placements of all models of one cluster, over work that they share."""
 
     def __init__(self, cluster: Cluster) -> None:
-        inventory = cluster.inventory
-        self.cards = cluster.cards
-        self.quotas = cluster.quotas
-        self.nodes = tuple(
-            sorted(inventory.nodes if inventory is not None else (), key=lambda node: node.name)
-        )
-        self.named = inventory.named if inventory is not None else frozenset[str]()
-        self.here: dict[str, dict[str, int]] = {
-            node.name: dict(node.replicas) for node in self.nodes
-        }
-        self.free: dict[str, Resources] = {}
-        for node in self.nodes:
-            held = node.other
-            for model, count in node.replicas.items():
-                held += self.part_of(model).times(count)
-            self.free[node.name] = node.allocatable - held
-        self.current = {model: cluster.current_of(model) for model in cluster.cards}
+        self.cluster = cluster
+        self._state = State(cluster)
+        self._free = self._vectors(Counter(self._state.free.values()))
+        self._reach: dict[int | None, list[tuple[tuple[int, ...], int]]] = {}
+        self._sums: dict[tuple[object, ...], int] = {}
+        self._given_back: dict[tuple[str, int | None], tuple[Resources, int]] = {}
 
-    def part_of(self, model: str) -> Resources:
-        """What one replica, or one part of it, holds on its node."""
-        card = self.cards.get(model)
-        return _part(card) if card is not None else Resources()
+    def headroom(self, model: str, limit: int | None = None) -> Headroom | Unplanned:
+        """How many more replicas of the model fit, up to `limit`, or why nobody can tell."""
+        reason = cannot_tell(self.cluster, model)
+        if reason is not None:
+            return reason
+        state = self._state
+        card = self.cluster.cards[model]
+        if card.nodes_per_replica > 1:
+            part = share_of(card)
+            fits = [state.fit(room, part) for room in state.free.values()]
+            free = min(groups(fits, card.nodes_per_replica), admitted(state, card, Resources(), 0))
+            stop = free if limit is None else min(free, limit)
+            return Headroom(stop, None, stop < free)
+        free = self._sum(None, self._free, card.request)
+        free = min(free, admitted(state, card, Resources(), 0))
+        reach = self._sum(card.rank, self._reach_of(card), card.request)
+        owner = (card.owner, card.rank)
+        if owner not in self._given_back:
+            self._given_back[owner] = state.owners_lower(card)
+        reach = max(min(reach, admitted(state, card, *self._given_back[owner])), free)
+        if limit is None:
+            return Headroom(free, reach - free)
+        return Headroom(min(free, limit), min(reach, limit) - min(free, limit), reach > limit)
 
-    def fit(self, room: Resources, request: Resources) -> int:
-        """How many requests fit into the room, at least 0."""
-        fits = UNLIMITED
-        for name in self.named:
-            asked = request.of(name)
+    def place(self, model: str, more: int) -> Placement:
+        """Places `more` replicas: first what is free, then one at a time by stopping others.
+
+        The model must be one whose headroom can be told (`cannot_tell`).
+        """
+        return place(self._state.copy(), self.cluster.cards[model], more)
+
+    def place_together(self, more: Mapping[str, int]) -> dict[str, int]:
+        """Places the `more` of all models, highest rank first, then by name.
+
+        Gives what of each stays out.
+        """
+        state = self._state.copy()
+        cards = self.cluster.cards
+        stays_out = {}
+        for model in sorted(more, key=lambda model: (-cards[model].order, model)):
+            placement = place(state, cards[model], more[model])
+            stays_out[model] = more[model] - placement.placed
+        return stays_out
+
+    def _reach_of(self, card: Card) -> list[tuple[tuple[int, ...], int]]:
+        """What would be free with all replicas gone that the card outranks."""
+        found = self._reach.get(card.rank)
+        if found is None:
+            state = self._state
+            found = self._vectors(
+                Counter(state.free[node.name] + state.lower(node, card) for node in state.nodes)
+            )
+            self._reach[card.rank] = found
+        return found
+
+    def _vectors(self, rooms: Mapping[Resources, int]) -> list[tuple[tuple[int, ...], int]]:
+        """Equal rooms are one case: the amounts of the limiting resources, and how many nodes."""
+        named = sorted(self._state.named)
+        vectors: Counter[tuple[int, ...]] = Counter()
+        for room, count in rooms.items():
+            vectors[tuple(room.of(name) for name in named)] += count
+        return list(vectors.items())
+
+    def _sum(
+        self, rank: int | None, rooms: list[tuple[tuple[int, ...], int]], request: Resources
+    ) -> int:
+        """How many requests fit into the rooms, counted once for equal requests."""
+        kind = "free" if rooms is self._free else "reach"
+        found = self._sums.get((kind, rank, request))
+        if found is None:
+            named = sorted(self._state.named)
+            asked = [(at, request.of(name)) for at, name in enumerate(named) if request.of(name)]
             if asked:
-                fits = min(fits, room.of(name) // asked)
-        return max(fits, 0)
-
-    def victims(self, node: Node, card: Card) -> Iterable[Card]:
-        """The cards of what may be stopped on the node."""
-        for model, count in self.here[node.name].items():
-            its = self.cards.get(model)
-            if count and its is not None and card.outranks(its) and its.nodes_per_replica == 1:
-                yield its
-
-    def lower(self, node: Node, card: Card) -> Resources:
-        """What replicas of lower-ranked classes hold on the node."""
-        held = Resources()
-        for its in self.victims(node, card):
-            held += its.request.times(self.here[node.name][its.model])
-        return held
-
-    def owners_lower(self, card: Card) -> tuple[Resources, int]:
-        """What the owner's lower-ranked replicas hold everywhere, and how many they are."""
-        held, count = Resources(), 0
-        for node in self.nodes:
-            for its in self.victims(node, card):
-                if its.owner == card.owner:
-                    number = self.here[node.name][its.model]
-                    held, count = held + its.request.times(number), count + number
-        return held, count
-
-    def quota_left(self, card: Card) -> tuple[Mapping[str, int], int | None]:
-        """What is left of the owner's quota: of each limited resource, and of replicas."""
-        quota = self.quotas.get(card.owner, Quota()) if card.owner else Quota()
-        held, count = Resources(), 0
-        for its in self.cards.values():
-            if its.owner == card.owner:
-                held += its.request.times(self.current[its.model])
-                count += self.current[its.model]
-        limits = {name: quota.of(name) for name in RESOURCES}
-        left = {name: limit - held.of(name) for name, limit in limits.items() if limit is not None}
-        return left, None if quota.replicas is None else quota.replicas - count
-
-    def within_quota(self, card: Card, given_back: Resources, replicas: int) -> int:
-        """How many more replicas the owner's quota admits when so much is given back."""
-        left, count = self.quota_left(card)
-        fits = UNLIMITED if count is None else max(count + replicas, 0)
-        for name, amount in left.items():
-            asked = card.request.of(name)
-            if asked:
-                fits = min(fits, max((amount + given_back.of(name)) // asked, 0))
-        return fits
-
-    def stop(self, node: str, model: str) -> None:
-        """Stops one replica."""
-        self.here[node][model] -= 1
-        self.current[model] -= 1
-        self.free[node] += self.part_of(model)
-
-    def start(self, card: Card, *nodes: str) -> None:
-        """Places one replica: a part of it on each of the nodes."""
-        for node in nodes:
-            self.here[node][card.model] = self.here[node].get(card.model, 0) + 1
-            self.free[node] -= _part(card)
-        self.current[card.model] += 1
-
-
-def _part(card: Card) -> Resources:
-    """What a replica holds on each of its nodes, rounded up."""
-    k = card.nodes_per_replica
-    request = card.request
-    return Resources(-(-request.memory // k), -(-request.cores // k), -(-request.gpus // k))
-
-
-def _groups(fits: list[int], k: int) -> int:
-    """The largest r with sum over nodes of min(fit, r) >= r * k: r replicas on k nodes each."""
-    low, high = 0, sum(fits) // k
-    while low < high:
-        middle = (low + high + 1) // 2
-        if sum(min(fit, middle) for fit in fits) >= middle * k:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-def _cut(state: _State, card: Card, given_back: Resources, replicas: int) -> int:
-    """How many more replicas max_replicas and the owner's quota admit."""
-    most = state.within_quota(card, given_back, replicas)
-    if card.max_replicas is not None:
-        most = min(most, max(card.max_replicas - state.current[card.model], 0))
-    return most
-
-
-def _place(state: _State, card: Card, more: int) -> Placement:
-    stopped: list[tuple[str, str]] = []
-    done = 0
-    blocked: tuple[Blocked, ...] = ()
-    nearest = None
-    while done < more:
-        start = _start_group if card.nodes_per_replica > 1 else _start_one
-        step = start(state, card)
-        if not isinstance(step, list):
-            blocked, nearest = step
-            break
-        stopped += step
-        done += 1
-    counts = Counter(stopped)
-    stops = []
-    for (model, node), count in sorted(counts.items()):
-        keeps = state.current[model]
-        least = state.cards[model].min_replicas
-        stops.append(Stop(model, node, count, keeps, keeps < least))
-    return Placement(done, tuple(stops), blocked, nearest)
-
-
-_Refusal = tuple[tuple[Blocked, ...], Nearest | None]
-
-
-def _start_one(state: _State, card: Card) -> list[tuple[str, str]] | _Refusal:
-    """Places one replica: the (model, node) of each that is stopped for it, or what blocks it."""
-    refusal = _refusal(state, card)
-    if refusal is not None:
-        return refusal
-    # the quota first: what is stopped for it may be all that a node needs
-    stopped = _stop_for_quota(state, card)
-    for its, where in stopped:
-        state.stop(where, its.model)
-    sets = ((_smallest_set(state, node, card), node) for node in state.nodes)
-    victims, node = min(
-        ((victims, node) for victims, node in sets if victims is not None),
-        key=lambda found: (
-            max((its.order for its in found[0]), default=-UNLIMITED),
-            sum(its.order for its in found[0]),
-            len(found[0]),
-            found[1].name,
-        ),
-    )
-    for its in victims:
-        state.stop(node.name, its.model)
-    if stopped and victims:
-        both = [*stopped, *((its, node.name) for its in victims)]
-        stopped = _give_back(state, node, card, both)
-    else:
-        stopped += [(its, node.name) for its in victims]
-    state.start(card, node.name)
-    return [(its.model, where) for its, where in stopped]
-
-
-def _smallest_set(state: _State, node: Node, card: Card) -> list[Card] | None:
-    """The smallest set of the node's lower-ranked replicas whose end makes one more fit."""
-    room = state.free[node.name]
-    if state.fit(room, card.request):
-        return []
-    room += state.lower(node, card)
-    if not state.fit(room, card.request):
-        return None
-    kept_out = []
-    candidates = [
-        its for its in state.victims(node, card) for _ in range(state.here[node.name][its.model])
-    ]
-    for its in sorted(candidates, key=lambda its: _to_give_back(its, node, state)):
-        if state.fit(room - its.request, card.request):
-            room -= its.request
-        else:
-            kept_out.append(its)
-    return kept_out
-
-
-def _give_back(
-    state: _State, node: Node, card: Card, stopped: list[tuple[Card, str]]
-) -> list[tuple[Card, str]]:
-    """What of the stopped is needed for one more on the node; all else runs again."""
-    needed = []
-    for its, where in sorted(stopped, key=lambda item: _to_give_back(item[0], node, state)):
-        state.start(its, where)
-        fits = state.fit(state.free[node.name], card.request)
-        if not fits or state.within_quota(card, Resources(), 0) < 1:
-            state.stop(where, its.model)
-            needed.append((its, where))
-    return needed
-
-
-def _to_give_back(its: Card, node: Node, state: _State) -> tuple[int, float, str]:
-    """The order in which stopped replicas are given back."""
-    return -its.order, _share(its.request, node, state), its.model
-
-
-def _share(request: Resources, node: Node, state: _State) -> float:
-    """A replica's largest share of the node's resources."""
-    return max(
-        (
-            request.of(name) / node.allocatable.of(name)
-            for name in state.named
-            if node.allocatable.of(name) and request.of(name)
-        ),
-        default=0.0,
-    )
-
-
-def _stop_for_quota(state: _State, card: Card) -> list[tuple[Card, str]]:
-    """The owner's own lower-ranked replicas to stop, so that the quota admits one more.
-
-    All of them would do (the caller knows), so they are dropped, and each that can stay is given
-    back: highest rank first, within a rank those that help less, so that few are stopped, and of
-    equal ones the last by name.
-    """
-    if state.within_quota(card, Resources(), 0) >= 1:
-        return []
-    left, _ = state.quota_left(card)
-    asked = {name: card.request.of(name) for name in left}
-    short = [name for name in left if asked[name] and left[name] < asked[name]]
-    given_back, count = state.owners_lower(card)
-    candidates = [
-        (its, node.name)
-        for node in state.nodes
-        for its in state.victims(node, card)
-        if its.owner == card.owner
-        for _ in range(state.here[node.name][its.model])
-    ]
-    candidates.sort(key=lambda item: (item[0].model, item[1]), reverse=True)
-    candidates.sort(key=lambda item: (-item[0].order, _help(item[0], card, short)))
-    stopped = []
-    for its, where in candidates:
-        if state.within_quota(card, given_back - its.request, count - 1) >= 1:
-            given_back, count = given_back - its.request, count - 1
-        else:
-            stopped.append((its, where))
-    return stopped
-
-
-def _help(its: Card, card: Card, short: list[str]) -> float:
-    """How much of what one more needs of the quota the end of a replica gives, at most."""
-    shares = (its.request.of(name) / card.request.of(name) for name in short)
-    return max(shares, default=0.0)
-
-
-def _start_group(state: _State, card: Card) -> list[tuple[str, str]] | _Refusal:
-    """Places one replica that spans several nodes, in what is free, on the roomiest first."""
-    refusal = _refusal(state, card)
-    if refusal is not None:
-        return refusal
-    part = _part(card)
-    fits = {node.name: state.fit(state.free[node.name], part) for node in state.nodes}
-    chosen = sorted(fits, key=lambda name: (-fits[name], name))[: card.nodes_per_replica]
-    state.start(card, *chosen)
-    return []
-
-
-def _refusal(state: _State, card: Card) -> _Refusal | None:
-    """All that stops one more replica, even after preemption; None where it fits."""
-    reasons, nearest = _blocked_by_nodes(state, card)
-    # replicas over several nodes stop nobody
-    gone = state.owners_lower(card) if card.nodes_per_replica == 1 else (Resources(), 0)
-    if state.within_quota(card, *gone) < 1:
-        reasons.add(Blocked.QUOTA)
-    if card.max_replicas is not None and state.current[card.model] >= card.max_replicas:
-        reasons.add(Blocked.MAX_REPLICAS)
-    if not reasons:
-        return None
-    return tuple(reason for reason in Blocked if reason in reasons), nearest
-
-
-def _blocked_by_nodes(state: _State, card: Card) -> tuple[set[Blocked], Nearest | None]:
-    """What one more replica lacks, on the node that misses least of it."""
-    part = _part(card)
-    spread = card.nodes_per_replica > 1
-    rooms = {node.name: state.free[node.name] for node in state.nodes}
-    if not spread:
-        rooms = {node.name: rooms[node.name] + state.lower(node, card) for node in state.nodes}
-    if sum(state.fit(room, part) > 0 for room in rooms.values()) >= card.nodes_per_replica:
-        return set(), None
-    if len(state.nodes) < card.nodes_per_replica:
-        return {Blocked.NO_NODE}, None
-    misses = []
-    for node, room in rooms.items():
-        lacks = {
-            name: part.of(name) - room.of(name)
-            for name in RESOURCES
-            if name in state.named and part.of(name) > max(room.of(name), 0)
-        }
-        if lacks:
-            share = max(amount / part.of(name) for name, amount in lacks.items())
-            misses.append((share, node, lacks))
-    _, nearest, lacks = min(misses, key=lambda found: found[:2])
-    reasons = {Blocked(resource) for resource in lacks}
-    large_enough = sum(state.fit(node.allocatable, part) > 0 for node in state.nodes)
-    if large_enough < card.nodes_per_replica:
-        reasons.add(Blocked.NO_NODE)
-    return reasons, Nearest(nearest, Resources(**lacks))
+                found = sum(
+                    count * max(min([room[at] // amount for at, amount in asked]), 0)
+                    for room, count in rooms
+                )
+            else:
+                found = UNLIMITED * len(rooms)
+            self._sums[kind, rank, request] = found
+        return found

@@ -6,9 +6,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from exporter.cluster import Blocked, Card, Cluster, Unplanned
-from exporter.planning.headroom import Headroom, Nearest, Placement, Stop, headroom, place
+from exporter.cluster import Blocked, Card, Unplanned
+from exporter.planning.headroom import Headroom, Planner
 from exporter.planning.needed import Measurement, Needed, ceiling, needed_for
+from exporter.planning.placing import Nearest, Placement, Stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,20 +60,20 @@ class TargetError(Exception):
         self.status = status
 
 
-def plan(cluster: Cluster, card: Card, measurement: Measurement | None) -> Plan:
+def plan(planner: Planner, card: Card, measurement: Measurement | None) -> Plan:
     """The plan of one model, its demand being the card's target."""
     needed = needed_for(card, card.target, measurement)
-    current = cluster.current_of(card.model)
+    current = planner.cluster.current_of(card.model)
     more = None if needed.replicas is None else max(needed.replicas - current, 0)
-    room = headroom(cluster, card.model)
+    room = planner.headroom(card.model)
     unplanned = list(needed.unplanned)
     if isinstance(room, Unplanned):
         unplanned.append(room)
         return _without_room(card, current, needed, more, tuple(unplanned))
-    placement = place(cluster, card.model, more or 0)
+    placement = planner.place(card.model, more or 0)
     fits = None if more is None else more <= room.room
     if not placement.blocked and room.room == 0:
-        blocker = place(cluster, card.model, 1)
+        blocker = planner.place(card.model, 1)
     else:
         blocker = placement
     return Plan(
@@ -111,13 +112,14 @@ def _without_room(
 
 
 def target_view(
-    cluster: Cluster, model: str, tokens_per_second: float, measurement: Measurement | None
+    planner: Planner, model: str, tokens_per_second: float, measurement: Measurement | None
 ) -> TargetView:
     """What it takes to serve the target, whatever the load is.
 
     Raises TargetError: 404 for no such model, 400 for a target that is not a positive finite
     number, 409 for a model that was not measured.
     """
+    cluster = planner.cluster
     card = cluster.cards.get(model)
     if card is None:
         raise TargetError(404, f"no model {model!r}; known: {', '.join(sorted(cluster.cards))}")
@@ -133,10 +135,10 @@ def target_view(
     needed = max(ceiling(tokens_per_second / per_replica), 1)
     current = cluster.current_of(model)
     more = max(needed - current, 0)
-    room = headroom(cluster, model, max(more, 1))
+    room = planner.headroom(model, max(more, 1))
     placement = Placement(0, (), ())
     if isinstance(room, Headroom):
-        placement = place(cluster, model, more)
+        placement = planner.place(model, more)
     fits = more <= room.room if isinstance(room, Headroom) else None
     return TargetView(
         model=model,

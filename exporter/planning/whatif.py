@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from exporter.cluster import Cluster, Inventory, Node
-from exporter.planning.headroom import place_together
+from exporter.planning.headroom import Planner
 
 MOST_NODES = 10_000
 """Most nodes that are tried, to find how many make all fit."""
@@ -91,7 +91,7 @@ def _smallest(cluster: Cluster, more: Mapping[str, int], like: str) -> int | Non
 
 
 def _unplaced(cluster: Cluster, more: Mapping[str, int]) -> dict[str, int]:
-    return {model: count for model, count in place_together(cluster, more).items() if count}
+    return {model: count for model, count in Planner(cluster).place_together(more).items() if count}
 
 
 def _node(cluster: Cluster, name: str) -> tuple[Inventory, Node]:

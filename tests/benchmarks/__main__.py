@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from exporter import __version__
-from tests.benchmarks import reading, rendering, scraping
+from tests.benchmarks import planning, reading, rendering, scraping
 
 PAGE = Path(__file__).parents[2] / "docs" / "performance.md"
 BEGIN, END = "<!-- measured -->\n", "<!-- end of measured -->\n"
@@ -33,6 +33,7 @@ def main() -> None:
         ("Reading one replica", reading),
         ("Rendering the fleet", rendering),
         ("One scrape", scraping),
+        ("Planning the cluster", planning),
     ):
         print(title, flush=True)
         table = _table(part.HEADER, part.rows())

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from exporter.cluster import Card, Cluster, Inventory, Node, Quota, Resources
-from exporter.planning.headroom import Headroom, Placement
+from exporter.cluster import Card, Cluster, Inventory, Node, Quota, Resources, Unplanned
+from exporter.planning.headroom import Headroom, Planner
+from exporter.planning.placing import Placement
 
 RANKS = {"gold": 100, "standard": 50, "batch": 0, "-": None}
 _UNITS = {"g": ("gpus", 1000), "c": ("cores", 1000), "m": ("memory", 2**30)}
@@ -101,3 +102,18 @@ def _quota(line: str) -> tuple[str, Quota]:
     if words[-1].startswith("replicas="):
         replicas = int(words.pop().removeprefix("replicas="))
     return owner, Quota(replicas=replicas, **_amounts(words))
+
+
+def headroom(cluster: Cluster, model: str, limit: int | None = None) -> Headroom | Unplanned:
+    """The headroom of one model."""
+    return Planner(cluster).headroom(model, limit)
+
+
+def place(cluster: Cluster, model: str, more: int) -> Placement:
+    """More replicas of one model."""
+    return Planner(cluster).place(model, more)
+
+
+def place_together(cluster: Cluster, more: Mapping[str, int]) -> dict[str, int]:
+    """More replicas of several models."""
+    return Planner(cluster).place_together(more)

@@ -7,16 +7,17 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from exporter.cluster import Blocked, Cluster, Quota, Resources, Unplanned
-from exporter.planning.headroom import (
-    Headroom,
-    Nearest,
-    Stop,
-    cannot_tell,
+from exporter.planning.headroom import Headroom, cannot_tell
+from exporter.planning.placing import Nearest, Stop
+from tests.planning.notation import (
+    cluster,
+    first_model,
     headroom,
     place,
     place_together,
+    stops,
+    told,
 )
-from tests.planning.notation import cluster, first_model, stops, told
 
 EXAMPLE = cluster(
     nodes="""

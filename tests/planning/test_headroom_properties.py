@@ -14,14 +14,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from exporter.cluster import Card, Cluster, Inventory, Node, Quota, Resources
-from exporter.planning.headroom import (
-    Headroom,
-    Placement,
-    cannot_tell,
-    headroom,
-    place,
-    place_together,
-)
+from exporter.planning.headroom import Headroom, cannot_tell
+from exporter.planning.placing import Placement
+from tests.planning.notation import headroom, place, place_together
 
 Item = TypeVar("Item")
 ASKED = "asked"

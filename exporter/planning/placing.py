@@ -1,0 +1,435 @@
+"""Placing replicas one by one, and choosing which others would be stopped for them.
+
+What is free is filled first. Then, for each further replica, the smallest set of lower-ranked
+replicas on a node is looked for whose end makes it fit; the node whose set is least bad is taken.
+Equal or higher rank is never touched.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from exporter.cluster import RESOURCES, Blocked, Card, Cluster, Node, Quota, Resources
+
+UNLIMITED = 2**53
+"""More replicas than any cluster holds: nothing limits them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Replicas of one model that would be stopped on one node."""
+
+    model: str
+    node: str
+    count: int
+    keeps: int
+    """Replicas that the model has left when all stops are made."""
+    below_min: bool
+    """Whether that is fewer than its card's min_replicas."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """The node that misses least, and by how much."""
+
+    node: str
+    misses: Resources
+    """What one more replica would need there beyond what could be made free."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """What it takes to place some more replicas."""
+
+    placed: int
+    """How many of them fit."""
+    stops: tuple[Stop, ...]
+    blocked: tuple[Blocked, ...]
+    """What stops the next one, where not all fit."""
+    nearest: Nearest | None = None
+
+    @property
+    def preempted(self) -> dict[str, int]:
+        """Replicas stopped, by model."""
+        counts: Counter[str] = Counter()
+        for stop in self.stops:
+            counts[stop.model] += stop.count
+        return dict(sorted(counts.items()))
+
+
+class State:
+    """What is free and who is where, while replicas are placed and stopped."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        inventory = cluster.inventory
+        self.cards = cluster.cards
+        self.quotas = cluster.quotas
+        self.nodes = tuple(
+            sorted(inventory.nodes if inventory is not None else (), key=lambda node: node.name)
+        )
+        self.named = inventory.named if inventory is not None else frozenset[str]()
+        self.here: dict[str, dict[str, int]] = {
+            node.name: dict(node.replicas) for node in self.nodes
+        }
+        self.free: dict[str, Resources] = {}
+        for node in self.nodes:
+            held = node.other
+            for model, count in node.replicas.items():
+                held += self.part_of(model).times(count)
+            self.free[node.name] = node.allocatable - held
+        parts: Counter[str] = Counter()
+        for node in self.nodes:
+            parts.update(node.replicas)
+        self.current = {
+            model: cluster.current.get(model, parts[model] // card.nodes_per_replica)
+            for model, card in cluster.cards.items()
+        }
+
+    def copy(self) -> State:
+        """A state of its own, to place and stop in."""
+        twin = State.__new__(State)
+        twin.cards, twin.quotas = self.cards, self.quotas
+        twin.nodes, twin.named = self.nodes, self.named
+        twin.here = {name: dict(replicas) for name, replicas in self.here.items()}
+        twin.free = dict(self.free)
+        twin.current = dict(self.current)
+        return twin
+
+    def part_of(self, model: str) -> Resources:
+        """What one replica, or one part of it, holds on its node."""
+        card = self.cards.get(model)
+        return share_of(card) if card is not None else Resources()
+
+    def fit(self, room: Resources, request: Resources) -> int:
+        """How many requests fit into the room, at least 0."""
+        fits = UNLIMITED
+        for name in self.named:
+            asked = request.of(name)
+            if asked:
+                fits = min(fits, room.of(name) // asked)
+        return max(fits, 0)
+
+    def victims(self, node: Node, card: Card) -> Iterable[Card]:
+        """The cards of what may be stopped on the node."""
+        for model, count in self.here[node.name].items():
+            its = self.cards.get(model)
+            if count and its is not None and card.outranks(its) and its.nodes_per_replica == 1:
+                yield its
+
+    def lower(self, node: Node, card: Card) -> Resources:
+        """What replicas of lower-ranked classes hold on the node."""
+        held = Resources()
+        for its in self.victims(node, card):
+            held += its.request.times(self.here[node.name][its.model])
+        return held
+
+    def owners_lower(self, card: Card) -> tuple[Resources, int]:
+        """What the owner's lower-ranked replicas hold everywhere, and how many they are.
+
+        Nothing for an owner without quota, to whom nothing needs to be given back.
+        """
+        held, count = Resources(), 0
+        for node in self.nodes if card.owner in self.quotas else ():
+            for its in self.victims(node, card):
+                if its.owner == card.owner:
+                    number = self.here[node.name][its.model]
+                    held, count = held + its.request.times(number), count + number
+        return held, count
+
+    def quota_left(self, card: Card) -> tuple[Mapping[str, int], int | None]:
+        """What is left of the owner's quota: of each limited resource, and of replicas."""
+        quota = self.quotas.get(card.owner, Quota()) if card.owner else Quota()
+        held, count = Resources(), 0
+        for its in self.cards.values():
+            if its.owner == card.owner:
+                held += its.request.times(self.current[its.model])
+                count += self.current[its.model]
+        limits = {name: quota.of(name) for name in RESOURCES}
+        left = {name: limit - held.of(name) for name, limit in limits.items() if limit is not None}
+        return left, None if quota.replicas is None else quota.replicas - count
+
+    def within_quota(self, card: Card, given_back: Resources, replicas: int) -> int:
+        """How many more replicas the owner's quota admits when so much is given back."""
+        left, count = self.quota_left(card)
+        fits = UNLIMITED if count is None else max(count + replicas, 0)
+        for name, amount in left.items():
+            asked = card.request.of(name)
+            if asked:
+                fits = min(fits, max((amount + given_back.of(name)) // asked, 0))
+        return fits
+
+    def stop(self, node: str, model: str) -> None:
+        """Stops one replica."""
+        self.here[node][model] -= 1
+        self.current[model] -= 1
+        self.free[node] += self.part_of(model)
+
+    def start(self, card: Card, *nodes: str) -> None:
+        """Places one replica: a part of it on each of the nodes."""
+        for node in nodes:
+            self.here[node][card.model] = self.here[node].get(card.model, 0) + 1
+            self.free[node] -= share_of(card)
+        self.current[card.model] += 1
+
+
+def share_of(card: Card) -> Resources:
+    """What a replica holds on each of its nodes, rounded up."""
+    k = card.nodes_per_replica
+    request = card.request
+    return Resources(-(-request.memory // k), -(-request.cores // k), -(-request.gpus // k))
+
+
+def groups(fits: list[int], k: int) -> int:
+    """The largest r with sum over nodes of min(fit, r) >= r * k: r replicas on k nodes each."""
+    low, high = 0, sum(fits) // k
+    while low < high:
+        middle = (low + high + 1) // 2
+        if sum(min(fit, middle) for fit in fits) >= middle * k:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def admitted(state: State, card: Card, given_back: Resources, replicas: int) -> int:
+    """How many more replicas max_replicas and the owner's quota admit."""
+    most = state.within_quota(card, given_back, replicas)
+    if card.max_replicas is not None:
+        most = min(most, max(card.max_replicas - state.current[card.model], 0))
+    return most
+
+
+def place(state: State, card: Card, more: int) -> Placement:
+    stopped: list[tuple[str, str]] = []
+    done = 0
+    blocked: tuple[Blocked, ...] = ()
+    nearest = None
+    sets: _Sets = {}
+    if card.nodes_per_replica == 1:
+        done = _fill(state, card, more)
+    while done < more:
+        if card.nodes_per_replica > 1:
+            step = _start_group(state, card)
+        else:
+            step = _start_one(state, card, sets)
+        if not isinstance(step, list):
+            blocked, nearest = step
+            break
+        stopped += step
+        done += 1
+    counts = Counter(stopped)
+    stops = []
+    for (model, node), count in sorted(counts.items()):
+        keeps = state.current[model]
+        least = state.cards[model].min_replicas
+        stops.append(Stop(model, node, count, keeps, keeps < least))
+    return Placement(done, tuple(stops), blocked, nearest)
+
+
+_Refusal = tuple[tuple[Blocked, ...], Nearest | None]
+_Sets = dict[str, tuple[tuple[int, int, int], list[Card]] | None]
+"""By node: what would be stopped there for one more, and how bad that is; None: nothing helps."""
+
+
+def _fill(state: State, card: Card, more: int) -> int:
+    """Places what is free, node by node in the order of names, up to `more`."""
+    left = most = min(more, admitted(state, card, Resources(), 0))
+    for node in state.nodes:
+        if not left:
+            break
+        for _ in range(min(state.fit(state.free[node.name], card.request), left)):
+            state.start(card, node.name)
+            left -= 1
+    return most - left
+
+
+def _start_one(state: State, card: Card, sets: _Sets) -> list[tuple[str, str]] | _Refusal:
+    """Places one replica: the (model, node) of each that is stopped for it, or what blocks it.
+
+    `sets` is kept from replica to replica: only nodes where something changed are looked at anew.
+    """
+    if admitted(state, card, *state.owners_lower(card)) < 1:
+        return _refusal(state, card) or ((), None)
+    # the quota first: what is stopped for it may be all that a node needs
+    stopped = _stop_for_quota(state, card)
+    for its, where in stopped:
+        state.stop(where, its.model)
+        sets.pop(where, None)
+    for node in state.nodes:
+        if node.name not in sets:
+            found = _smallest_set(state, node, card)
+            sets[node.name] = None if found is None else (_badness(found), found)
+    best = min(
+        ((known[0], node.name, node) for node in state.nodes if (known := sets[node.name])),
+        default=None,
+    )
+    if best is None:
+        for its, where in stopped:
+            state.start(its, where)
+            sets.pop(where, None)
+        return _refusal(state, card) or ((), None)
+    node = best[2]
+    known = sets.pop(node.name)
+    victims = known[1] if known is not None else []
+    for its in victims:
+        state.stop(node.name, its.model)
+    if stopped and victims:
+        both = [*stopped, *((its, node.name) for its in victims)]
+        stopped = _give_back(state, node, card, both)
+        for _, where in both:
+            sets.pop(where, None)
+    else:
+        stopped += [(its, node.name) for its in victims]
+    state.start(card, node.name)
+    return [(its.model, where) for its, where in stopped]
+
+
+def _badness(victims: list[Card]) -> tuple[int, int, int]:
+    """What makes one set of victims worse than another, the node's name aside."""
+    ranks = [its.order for its in victims]
+    return max(ranks, default=-UNLIMITED), sum(ranks), len(ranks)
+
+
+def _smallest_set(state: State, node: Node, card: Card) -> list[Card] | None:
+    """The smallest set of the node's lower-ranked replicas whose end makes one more fit."""
+    room = state.free[node.name]
+    if state.fit(room, card.request):
+        return []
+    room += state.lower(node, card)
+    if not state.fit(room, card.request):
+        return None
+    kept_out = []
+    candidates = [
+        its for its in state.victims(node, card) for _ in range(state.here[node.name][its.model])
+    ]
+    for its in sorted(candidates, key=lambda its: _to_give_back(its, node, state)):
+        if state.fit(room - its.request, card.request):
+            room -= its.request
+        else:
+            kept_out.append(its)
+    return kept_out
+
+
+def _give_back(
+    state: State, node: Node, card: Card, stopped: list[tuple[Card, str]]
+) -> list[tuple[Card, str]]:
+    """What of the stopped is needed for one more on the node; all else runs again."""
+    needed = []
+    for its, where in sorted(stopped, key=lambda item: _to_give_back(item[0], node, state)):
+        state.start(its, where)
+        fits = state.fit(state.free[node.name], card.request)
+        if not fits or state.within_quota(card, Resources(), 0) < 1:
+            state.stop(where, its.model)
+            needed.append((its, where))
+    return needed
+
+
+def _to_give_back(its: Card, node: Node, state: State) -> tuple[int, float, str]:
+    """The order in which stopped replicas are given back."""
+    return -its.order, _share(its.request, node, state), its.model
+
+
+def _share(request: Resources, node: Node, state: State) -> float:
+    """A replica's largest share of the node's resources."""
+    return max(
+        (
+            request.of(name) / node.allocatable.of(name)
+            for name in state.named
+            if node.allocatable.of(name) and request.of(name)
+        ),
+        default=0.0,
+    )
+
+
+def _stop_for_quota(state: State, card: Card) -> list[tuple[Card, str]]:
+    """The owner's own lower-ranked replicas to stop, so that the quota admits one more.
+
+    All of them would do (the caller knows), so they are dropped, and each that can stay is given
+    back: highest rank first, within a rank those that help less, so that few are stopped, and of
+    equal ones the last by name.
+    """
+    if state.within_quota(card, Resources(), 0) >= 1:
+        return []
+    left, _ = state.quota_left(card)
+    asked = {name: card.request.of(name) for name in left}
+    short = [name for name in left if asked[name] and left[name] < asked[name]]
+    given_back, count = state.owners_lower(card)
+    candidates = [
+        (its, node.name)
+        for node in state.nodes
+        for its in state.victims(node, card)
+        if its.owner == card.owner
+        for _ in range(state.here[node.name][its.model])
+    ]
+    candidates.sort(key=lambda item: (item[0].model, item[1]), reverse=True)
+    candidates.sort(key=lambda item: (-item[0].order, _help(item[0], card, short)))
+    stopped = []
+    for its, where in candidates:
+        if state.within_quota(card, given_back - its.request, count - 1) >= 1:
+            given_back, count = given_back - its.request, count - 1
+        else:
+            stopped.append((its, where))
+    return stopped
+
+
+def _help(its: Card, card: Card, short: list[str]) -> float:
+    """How much of what one more needs of the quota the end of a replica gives, at most."""
+    shares = (its.request.of(name) / card.request.of(name) for name in short)
+    return max(shares, default=0.0)
+
+
+def _start_group(state: State, card: Card) -> list[tuple[str, str]] | _Refusal:
+    """Places one replica that spans several nodes, in what is free, on the roomiest first."""
+    refusal = _refusal(state, card)
+    if refusal is not None:
+        return refusal
+    part = share_of(card)
+    fits = {node.name: state.fit(state.free[node.name], part) for node in state.nodes}
+    chosen = sorted(fits, key=lambda name: (-fits[name], name))[: card.nodes_per_replica]
+    state.start(card, *chosen)
+    return []
+
+
+def _refusal(state: State, card: Card) -> _Refusal | None:
+    """All that stops one more replica, even after preemption; None where it fits."""
+    reasons, nearest = _blocked_by_nodes(state, card)
+    # replicas over several nodes stop nobody
+    gone = state.owners_lower(card) if card.nodes_per_replica == 1 else (Resources(), 0)
+    if state.within_quota(card, *gone) < 1:
+        reasons.add(Blocked.QUOTA)
+    if card.max_replicas is not None and state.current[card.model] >= card.max_replicas:
+        reasons.add(Blocked.MAX_REPLICAS)
+    if not reasons:
+        return None
+    return tuple(reason for reason in Blocked if reason in reasons), nearest
+
+
+def _blocked_by_nodes(state: State, card: Card) -> tuple[set[Blocked], Nearest | None]:
+    """What one more replica lacks, on the node that misses least of it."""
+    part = share_of(card)
+    spread = card.nodes_per_replica > 1
+    rooms = {node.name: state.free[node.name] for node in state.nodes}
+    if not spread:
+        rooms = {node.name: rooms[node.name] + state.lower(node, card) for node in state.nodes}
+    if sum(state.fit(room, part) > 0 for room in rooms.values()) >= card.nodes_per_replica:
+        return set(), None
+    if len(state.nodes) < card.nodes_per_replica:
+        return {Blocked.NO_NODE}, None
+    misses = []
+    for node, room in rooms.items():
+        lacks = {
+            name: part.of(name) - room.of(name)
+            for name in RESOURCES
+            if name in state.named and part.of(name) > max(room.of(name), 0)
+        }
+        if lacks:
+            share = max(amount / part.of(name) for name, amount in lacks.items())
+            misses.append((share, node, lacks))
+    _, nearest, lacks = min(misses, key=lambda found: found[:2])
+    reasons = {Blocked(resource) for resource in lacks}
+    large_enough = sum(state.fit(node.allocatable, part) > 0 for node in state.nodes)
+    if large_enough < card.nodes_per_replica:
+        reasons.add(Blocked.NO_NODE)
+    return reasons, Nearest(nearest, Resources(**lacks))
