@@ -9,7 +9,10 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """One metric family. `labels` are in the order in which they are rendered."""
+    """One metric family. `labels` are in the order in which they are rendered.
+
+    Experimental: no released engine is known to tell it, so its meaning may still change.
+    """
 
     name: str
     type: Literal["gauge", "counter"]
@@ -54,6 +57,7 @@ REPLICA_FAMILIES: tuple[Family, ...] = (
         "gauge",
         _REPLICA,
         "Adapters whose weights sit in a slot, idle ones included, where the engine tells.",
+        "experimental",
     ),
     Family(
         "lora_waiting",

@@ -26,9 +26,6 @@ class Unplanned(StrEnum):
 
     UNMEASURED = "unmeasured"
     NO_DEMAND = "no_demand"
-    WARMING_UP = "warming_up"
-    INCOMPLETE = "incomplete"
-    SLOTS_UNKNOWN = "slots_unknown"
     NO_INVENTORY = "no_inventory"
     NO_REQUESTS = "no_requests"
     NO_CARD = "no_card"
@@ -84,8 +81,6 @@ class Card:
     """Share of the measured tokens per second that a replica is planned to serve."""
     target: float | None = None
     """Tokens per second."""
-    reserve: int | None = None
-    """Slots kept for adapters to come; None: as the slot kind has it."""
     profile: str | None = None
     """The measurement in force; None: the newest."""
 

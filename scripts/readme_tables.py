@@ -91,12 +91,12 @@ def _text(field: Any) -> str:
 def metrics_table() -> str:
     """All series: name, type, labels, meaning."""
     rows = [_family(family) for family in (*FLEET_FAMILIES, *EXPORTER_FAMILIES)]
-    return _table(("Series", "Type", "Labels", "Meaning"), rows)
+    return _table(("Series", "Type", "Labels", "Stability", "Meaning"), rows)
 
 
 def _family(family: Family) -> tuple[str, ...]:
     labels = ", ".join(f"`{label}`" for label in family.labels) or "none"
-    return (f"`{family.name}`", family.type, labels, family.help)
+    return (f"`{family.name}`", family.type, labels, family.stability, family.help)
 
 
 def reasons_table() -> str:

@@ -18,8 +18,6 @@ class Request:
     key: str
     """Under which the reader finds the answer."""
     url: str
-    required: bool = True
-    """Whether the poll fails without it."""
     max_age: float = 0.0
     """Seconds for which an earlier answer serves as well."""
     keep: bool = False

@@ -84,13 +84,11 @@ def requests(target: Target) -> tuple[Request, ...]:
         Request(
             "routes",
             f"{parts.scheme}://{parts.netloc}/-/routes",
-            required=False,
             max_age=NAMES_MAX_AGE,
         ),
         Request(
             "capabilities",
             f"{base}/twinkle/get_server_capabilities",
-            required=False,
             max_age=NAMES_MAX_AGE,
         ),
     )
@@ -113,7 +111,6 @@ def requests(target: Target) -> tuple[Request, ...]:
             Request(
                 "ray",
                 f"{target.ray_dashboard}/api/serve/applications/",
-                required=False,
                 keep=True,
                 credentials=False,
                 # Its env_vars carry the store's address with its password.
@@ -377,7 +374,7 @@ def _text(value: object) -> str | None:
 
 def detection(target: Target) -> tuple[Request, ...]:
     """What tells a Twinkle gateway from other servers."""
-    return (Request("capacity", f"{base_url(target)}/twinkle/capacity_info", required=False),)
+    return (Request("capacity", f"{base_url(target)}/twinkle/capacity_info"),)
 
 
 def claims(target: Target, answers: Answers) -> bool:

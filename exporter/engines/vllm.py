@@ -117,13 +117,12 @@ def requests(target: Target) -> tuple[Request, ...]:
         Request(
             "models",
             f"{target.url}/v1/models",
-            required=False,
             max_age=MODELS_MAX_AGE,
             parse=read_models,
             # Rows carry the file paths of weights.
             confidential=True,
         ),
-        Request("version", f"{target.url}/version", required=False, max_age=VERSION_MAX_AGE),
+        Request("version", f"{target.url}/version", max_age=VERSION_MAX_AGE),
     )
 
 
@@ -402,8 +401,8 @@ def _has_lora_sample(body: bytes) -> bool:
 def detection(target: Target) -> tuple[Request, ...]:
     """What tells a vLLM replica from other servers."""
     return (
-        Request("metrics", f"{target.url}/metrics", required=False, shown=WANTED),
-        Request("models", f"{target.url}/v1/models", required=False, confidential=True),
+        Request("metrics", f"{target.url}/metrics", shown=WANTED),
+        Request("models", f"{target.url}/v1/models", confidential=True),
     )
 
 

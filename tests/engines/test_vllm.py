@@ -507,11 +507,10 @@ def test_filtered_and_whole_metrics_say_the_same(capture: str) -> None:
     assert VLLM_ENGINE.read(VLLM_TARGET, filtered, case.now) == case.read()
 
 
-def test_models_and_version_are_asked_seldom_and_not_required() -> None:
+def test_models_and_version_are_asked_seldom() -> None:
     requests = {request.key: request for request in VLLM_ENGINE.requests(VLLM_TARGET)}
-    assert requests["metrics"].required
+    assert requests["metrics"].max_age == 0
     for key in ("models", "version"):
-        assert not requests[key].required
         assert requests[key].max_age >= 60
 
 
