@@ -30,6 +30,6 @@ WORKDIR /
 EXPOSE 10107
 STOPSIGNAL SIGTERM
 # http.client, as urllib would ask a proxy that the environment names
-HEALTHCHECK --interval=15s --timeout=5s --start-period=10s CMD ["python", "-c", "import http.client, sys; c = http.client.HTTPConnection('127.0.0.1', 10107, timeout=3); c.request('GET', '/-/healthy'); sys.exit(c.getresponse().status != 200)"]
+HEALTHCHECK --interval=15s --timeout=5s --start-period=10s CMD ["python", "-c", "import http.client, os, sys; p = os.environ.get('LORA_EXPORTER_WEB__LISTEN_ADDRESS', ':10107').rpartition(':')[2]; c = http.client.HTTPConnection('127.0.0.1', int(p), timeout=3); c.request('GET', '/-/healthy'); sys.exit(c.getresponse().status != 200)"]
 ENTRYPOINT ["lora-exporter"]
 CMD ["serve"]

@@ -24,6 +24,8 @@ from exporter.settings import Settings
 from exporter.table import Row, rows
 
 _BAR_WIDTH = 10
+_WIDE = 100
+"""Columns from which on there is room for all; Model, Replica and Free are never left out."""
 
 
 async def read_once(settings: Settings) -> Fleet:
@@ -86,40 +88,44 @@ def _replica(replica: ReplicaStatus) -> dict[str, Any]:
 
 
 def print_table(fleet: Fleet, console: Console) -> None:
-    """The table of the page, for a terminal."""
+    """The table of the page, with as many columns as the width has room for."""
+    wide = console.width >= _WIDE
     table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("Model", overflow="fold", min_width=8)
-    table.add_column("Replica", overflow="fold", min_width=8)
-    table.add_column("Engine", no_wrap=True)
-    table.add_column("State", no_wrap=True)
+    table.add_column("Model", overflow="fold", min_width=10)
+    table.add_column("Replica", overflow="fold", min_width=10)
+    if wide:
+        table.add_column("Engine", no_wrap=True)
+        table.add_column("Slot kind", no_wrap=True)
+    table.add_column("State", overflow="fold", min_width=4)
     for name in ("Max", "Used", "Free"):
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("", width=_BAR_WIDTH)
-    for name in ("Waiting", "Age"):
-        table.add_column(name, justify="right", no_wrap=True)
+    if wide:
+        table.add_column("In use", width=_BAR_WIDTH)
+        for name in ("Waiting", "Age"):
+            table.add_column(name, justify="right", no_wrap=True)
     lines = rows(fleet)
     for row in lines:
-        table.add_row(*_cells(row))
+        table.add_row(*_cells(row, wide, console.is_terminal))
     console.print(table)
     for row in lines:
         if row.detail:
             console.print(f"{row.replica}: {row.detail}", markup=False, highlight=False)
 
 
-def _cells(row: Row) -> list[Any]:
-    style = "red" if row.full or not row.up else ""
-    bar = (
-        "unknown"
-        if row.share is None
-        else ProgressBar(
-            100,
-            row.share,
-            width=_BAR_WIDTH,
-            complete_style="red" if row.full else "green",
-            finished_style="red",
-        )
-    )
-    state = f"[{style}]{escape(row.state)}[/]" if style and not row.up else escape(row.state)
-    free = f"[{style}]{row.free}[/]" if row.full else row.free
-    names = [escape(row.model), escape(row.replica), escape(row.engine)]
-    return [*names, state, row.max, row.used, free, bar, row.waiting, row.age]
+def _cells(row: Row, wide: bool, terminal: bool) -> list[Any]:
+    state = escape(row.state) if row.up else f"[red]{escape(row.state)}[/]"
+    free = f"[red]{row.free}[/]" if row.full else row.free
+    names = [escape(row.model), escape(row.replica)]
+    if not wide:
+        return [*names, state, row.max, row.used, free]
+    names += [escape(row.engine), escape(row.kind)]
+    return [*names, state, row.max, row.used, free, _share(row, terminal), row.waiting, row.age]
+
+
+def _share(row: Row, terminal: bool) -> Any:
+    if row.share is None:
+        return "unknown"
+    if not terminal:
+        return f"{row.share} %"
+    style = "red" if row.full else "green"
+    return ProgressBar(100, row.share, width=_BAR_WIDTH, complete_style=style, finished_style="red")

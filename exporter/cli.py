@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import errno
+import logging
 import math
 import os
 import sys
@@ -23,6 +25,8 @@ from exporter.planning.plans import TargetError
 from exporter.planning.whatif import MOST_NODES, WhatIfError
 from exporter.service import Service
 from exporter.settings import Settings
+
+LOG = logging.getLogger(__name__)
 
 _PIPE_WIDTH = 160
 
@@ -50,7 +54,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ConfigError as error:
         print(error, file=sys.stderr)
     except OSError as error:
-        print(f"lora-exporter: {error.strerror or error}", file=sys.stderr)
+        hint = ""
+        if error.errno == errno.EADDRINUSE:
+            hint = "; choose another with --web.listen-address"
+        print(f"lora-exporter: {error.strerror or error}{hint}", file=sys.stderr)
     except KeyboardInterrupt:
         # Before the service took over the signal: there is nothing to bring to an end.
         return 130
@@ -65,6 +72,8 @@ def _add_serve(commands: Any) -> None:
         read = _loader(parsed, source)
         settings = read()
         logs.set_up(settings.log.level, settings.log.format)
+        if os.geteuid() == 0:
+            LOG.warning("running as root; the exporter needs no rights, give it a user of its own")
         asyncio.run(Service(settings, read).run())
         return 0
 
@@ -79,8 +88,8 @@ def _add_check(commands: Any) -> None:
         settings = load(parsed.config)
         for warning in warnings(settings):
             print(f"{parsed.config}: warning: {warning}", file=sys.stderr)
-        groups, targets = len(settings.targets), sum(len(g.static) for g in settings.targets)
-        print(f"{parsed.config}: good, {groups} groups, {targets} targets")
+        targets = sum(len(group.static) for group in settings.targets)
+        print(f"{parsed.config}: good, {len(settings.targets)} groups and {targets} targets")
         return 0
 
     parser.set_defaults(run=run)
@@ -215,7 +224,7 @@ def _add_demo(commands: Any) -> None:
         "--web.listen-address",
         dest="listen_address",
         metavar="ADDRESS",
-        default="127.0.0.1:10107",
+        default=os.environ.get("LORA_EXPORTER_WEB__LISTEN_ADDRESS", "127.0.0.1:10107"),
         help="where to listen (default: %(default)s)",
     )
 

@@ -70,7 +70,7 @@ class CurrentFleet:
             engine=asked.engine or before.engine,
             up=reading.up,
             reason=reading.reason,
-            detail=reading.detail,
+            detail=reading.detail or asked.note,
             polls=(before.polls or 0) + 1,
             failures=(before.failures or 0) + (not reading.up),
             last_success=now if reading.up else before.last_success,
@@ -85,6 +85,7 @@ class CurrentFleet:
                     before.target, reading.table, self._this_host, before.replicas
                 ),
                 ghosts=reading.table.ghosts,
+                models=tuple(row.model for row in reading.table.replicas),
             )
             for replica in status.replicas:
                 self._owners[_key(replica)] = url

@@ -27,6 +27,10 @@ _WANTED = {
     "int_parsing": "a whole number",
     "bool_type": "true or false",
     "bool_parsing": "true or false",
+    "int_from_float": "a whole number",
+    "byte_size": "a size such as 16MiB",
+    "byte_size_unit": "a size such as 16MiB",
+    "missing": "a value, as it is required",
 }
 _INPUT = re.compile(r"^(Value error, |Input should be |Value should have )")
 
@@ -144,11 +148,11 @@ def problem_of(model: type[BaseModel], place: str, item: Any) -> Problem:
         known = ", ".join(_known_keys(model, loc[:-1]))
         # The value is not shown: who puts a secret under a wrong key must not find it in a log.
         return Problem(place, key_text(loc), "an unknown key", f"one of {known}")
-    if item["type"] == "missing":
-        return Problem(place, key_text(loc), "nothing", "a value")
     wanted = _WANTED.get(item["type"]) or _INPUT.sub("", item["msg"])
     cause = item.get("ctx", {}).get("error")
     found = cause.found if isinstance(cause, ContradictionError) else show(item["input"])
+    if item["type"] == "missing":
+        found = "nothing"
     return Problem(place, key_text(loc), found, wanted)
 
 

@@ -195,6 +195,8 @@ class TargetStatus:
     """Of the last poll, seconds."""
     replicas: tuple[ReplicaStatus, ...] = ()
     ghosts: int | None = None
+    models: tuple[str, ...] = ()
+    """The model of each replica that the target was last known to speak for, stale or not."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,11 @@ is wanted, and all of them are told at once.
 
 from __future__ import annotations
 
+import copy
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +27,56 @@ from exporter.documents import (
     problem_of,
     read_document,
 )
-from exporter.settings import Settings
+from exporter.measuring import read_measurements
+from exporter.settings import ContradictionError, Settings
 
 ENV_PREFIX = "LORA_EXPORTER_"
 FILE_VARIABLE = "LORA_EXPORTER_CONFIG__FILE"
+_OF_KUBERNETES = re.compile(rf"{ENV_PREFIX}(SERVICE_(HOST|PORT)|PORT)($|_)(?!_)")
+_DEEPEST_FILE = 4
+"""Steps from a section to the deepest path of a file, `targets[].auth.basic.password_file`."""
 DEFAULT_GROUP = "default"
 """Group of the targets that are given by `--target`."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Sources:
+    """Where values come from, the later over the earlier."""
+
+    document: Document
+    environment: Mapping[str, Any]
+    flags: Mapping[str, Any]
+    targets: Sequence[str]
+
+    def merged(self) -> dict[str, Any]:
+        """All values, as if they stood in one file."""
+        below = _anchored(self.document.data, Path(self.document.path).parent)
+        merged = _merge(_merge(below, self.environment), self.flags)
+        if self.targets:
+            added = {"name": DEFAULT_GROUP, "static": list(self.targets)}
+            merged["targets"] = [*self._listed(), added]
+        return {str(key): value for key, value in merged.items()}
+
+    def place(self, loc: Loc) -> str:
+        """Which source gave the value at `loc`."""
+        if loc[:1] == ("targets",) and len(loc) > 1 and loc[1] == len(self._listed()):
+            return "flag --target"
+        # A mistake between keys of a section is told of the section.
+        whole = len(loc) == 1 and loc[0] != "targets"
+        if _holds(self.flags, loc):
+            path = ".".join(map(str, loc[:2])).replace("_", "-")
+            return f"flags --{path}.*" if whole else f"flag --{path}"
+        if _holds(self.environment, loc):
+            path = ENV_PREFIX + "__".join(map(str, loc[:2])).upper()
+            return f"environment variables {path}__*" if whole else f"environment variable {path}"
+        if self.document.path:
+            return f"{self.document.path}:{self.document.line(loc)}"
+        return "settings"
+
+    def _listed(self) -> list[Any]:
+        """The groups of targets that do not come from `--target`."""
+        groups = self.environment.get("targets", self.document.data.get("targets"))
+        return groups if isinstance(groups, list) else []
 
 
 def load(
@@ -41,47 +88,118 @@ def load(
 
     Raises ConfigError with every problem.
     """
-    flags = dict(flags or {})
     document = read_document(file) if file is not None else Document("", {}, None)
-    try:
-        environment = EnvSettingsSource(Settings)()
-    except SettingsError as error:
-        place = f"environment variables {ENV_PREFIX}*"
-        raise ConfigError([Problem(place, "", "no valid JSON", str(error))]) from None
+    sources = _Sources(document, _environment(), flags or {}, targets)
     problems = list(_unknown_variables())
-    merged = _merge(_merge(document.data, environment), flags)
-    groups = merged.get("targets")
-    listed = len(groups) if isinstance(groups, list) else 0
-    if targets:
-        added = {"name": DEFAULT_GROUP, "static": list(targets)}
-        merged["targets"] = [*(groups if isinstance(groups, list) else []), added]
-    settings = None
-    try:
-        settings = Settings(**{str(key): value for key, value in merged.items()})
-    except ValidationError as error:
-        for item in error.errors(include_url=False):
-            place = _place(item["loc"], document, environment, flags, listed)
-            problems.append(problem_of(Settings, place, item))
-    if settings is not None:
-        problems += _across(settings, document, environment, flags, listed)
+    settings, found, removed = _validated(sources)
+    problems += found
+    if settings is not None and all(loc[0] == "targets" for loc in removed):
+        problems += _across(settings, sources)
+    if settings is not None and settings.measurements.file is not None:
+        try:
+            read_measurements(settings.measurements.file)
+        except ConfigError as error:
+            problems += error.problems
     if problems or settings is None:
         raise ConfigError(problems)
     return settings
 
 
+def _validated(sources: _Sources) -> tuple[Settings | None, list[Problem], set[Loc]]:
+    """The settings, the problems, and the keys that were left out to find all of them.
+
+    A mistake in a key hides those between keys, so it is told, left out, and the rest is looked at
+    again.
+    """
+    merged = copy.deepcopy(sources.merged())
+    problems: list[Problem] = []
+    removed: set[Loc] = set()
+    while True:
+        try:
+            return Settings(**merged), problems, removed
+        except ValidationError as error:
+            items = error.errors(include_url=False)
+        before = len(removed)
+        for item in items:
+            loc: Loc = item["loc"]
+            contradicts = isinstance(item.get("ctx", {}).get("error"), ContradictionError)
+            if contradicts and any(gone[:-1] == loc for gone in removed):
+                # With a key left out it may be no contradiction at all.
+                continue
+            if item["type"] == "missing" and loc in removed:
+                # It was there, and bad: what cannot do without it goes too.
+                removed.add(_leave_out(merged, loc[:-1]))
+                continue
+            problems.append(problem_of(Settings, sources.place(loc), item))
+            removed.add(_leave_out(merged, loc))
+        if len(removed) == before:
+            return None, problems, removed
+
+
+def _leave_out(values: Any, loc: Loc) -> Loc:
+    """Removes the key at `loc`, or the one above it that holds a list; gives what was removed."""
+    keys = list(loc)
+    while len(keys) > 1 and isinstance(keys[-1], int):
+        keys.pop()
+    value = values
+    for key in keys[:-1]:
+        inside = isinstance(value, dict) and key in value
+        inside = inside or (isinstance(value, list) and key in range(len(value)))
+        if not inside:
+            return tuple(keys)
+        value = value[key]
+    if isinstance(value, dict):
+        value.pop(keys[-1], None)
+    return tuple(keys)
+
+
+def _environment() -> dict[str, Any]:
+    """The values of the environment. Raises ConfigError for a variable that is not the JSON that
+    a list or a mapping needs."""
+    try:
+        return dict(EnvSettingsSource(Settings)())
+    except SettingsError as error:
+        field = re.search(r'field "(\w+)"', str(error))
+        path = f"{ENV_PREFIX}{field[1].upper()}*" if field is not None else f"{ENV_PREFIX}*"
+        wanted = 'JSON where a list or a mapping is set, such as ["10.0.0.0/8"]'
+        problem = Problem(f"environment variables {path}", "", "no JSON", wanted)
+        raise ConfigError([problem]) from None
+
+
+def _anchored(data: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """The file's data, in which relative paths of files start at the file's own folder."""
+
+    def walk(value: Any, key: str, above: str, depth: int) -> Any:
+        if depth > _DEEPEST_FILE:
+            # Nothing that is a setting; aliases of aliases may be without end.
+            return value
+        if isinstance(value, dict):
+            return {k: walk(v, str(k), key, depth + 1) for k, v in value.items()}
+        if isinstance(value, list):
+            return [walk(item, key, above, depth + 1) for item in value]
+        is_file = key.endswith("_file") or (above, key) == ("measurements", "file")
+        return str(folder / value) if is_file and isinstance(value, str) and value else value
+
+    anchored = dict(data)
+    for section in ("targets", "measurements"):
+        if section in anchored:
+            anchored[section] = walk(anchored[section], section, "", 0)
+    return anchored
+
+
 def _unknown_variables() -> Iterable[Problem]:
     """Variables that look like settings and are none.
 
-    Only with the delimiter: Kubernetes sets LORA_EXPORTER_SERVICE_HOST and the like by itself for
-    a Service of our name.
+    But for those that Kubernetes sets by itself for a Service of our name.
     """
     for name in sorted(os.environ):
-        section, delimiter, _ = name.removeprefix(ENV_PREFIX).partition("__")
-        if not name.startswith(ENV_PREFIX) or not delimiter or name == FILE_VARIABLE:
+        section = name.removeprefix(ENV_PREFIX).partition("__")[0]
+        if not name.startswith(ENV_PREFIX) or name == FILE_VARIABLE or _OF_KUBERNETES.match(name):
             continue
         if section.lower() not in Settings.model_fields:
-            wanted = f"{ENV_PREFIX} and one of {', '.join(Settings.model_fields).upper()}"
-            yield Problem(f"environment variable {name}", "", "an unknown section", wanted)
+            sections = ", ".join(Settings.model_fields).upper()
+            wanted = f"{ENV_PREFIX}SECTION__KEY, SECTION being one of CONFIG, {sections}"
+            yield Problem(f"environment variable {name}", "", "an unknown setting", wanted)
 
 
 def _merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,76 +213,58 @@ def _merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
     return merged
 
 
-def _place(
-    loc: Loc,
-    document: Document,
-    environment: Mapping[str, Any],
-    flags: Mapping[str, Any],
-    listed: int,
-) -> str:
-    """Which source gave the value at `loc`."""
-    if loc[:1] == ("targets",) and len(loc) > 1 and loc[1] == listed:
-        return "flag --target"
-    if _holds(flags, loc):
-        return "flag --" + ".".join(map(str, loc[:2])).replace("_", "-")
-    if _holds(environment, loc):
-        return f"environment variable {ENV_PREFIX}{'__'.join(map(str, loc[:2])).upper()}"
-    if document.path:
-        return f"{document.path}:{document.line(loc)}"
-    return "settings"
-
-
 def _holds(source: Mapping[str, Any], loc: Loc) -> bool:
-    """Whether the source has a value on the way to `loc`, at least of the section's key."""
+    """Whether the source has the value at `loc`, as far as the first two keys tell."""
     value: Any = source
     for part in loc[:2]:
         if isinstance(value, Mapping) and part in value:
             value = value[part]
         else:
             return isinstance(value, list)
-    return bool(loc) and not (len(loc) == 1 and isinstance(value, Mapping))
+    return bool(loc)
 
 
-def _across(
-    settings: Settings,
-    document: Document,
-    environment: Mapping[str, Any],
-    flags: Mapping[str, Any],
-    listed: int,
-) -> Iterable[Problem]:
+def _across(settings: Settings, sources: _Sources) -> Iterable[Problem]:
     """Mistakes that no single key shows."""
     names: set[str] = set()
     addresses: dict[str, str] = {}
     for at, group in enumerate(settings.targets):
         loc: Loc = ("targets", at, "name")
-        place = _place(loc, document, environment, flags, listed)
         if group.name in names:
             found = f"{group.name!r} a second time"
-            yield Problem(place, key_text(loc), found, "a name of its own")
+            yield Problem(sources.place(loc), key_text(loc), found, "a name of its own")
         names.add(group.name)
         for n, url in enumerate(group.static):
             loc = ("targets", at, "static", n)
             if url in addresses:
-                place = _place(loc, document, environment, flags, listed)
                 found = f"{url!r}, which is already in group {addresses[url]!r}"
-                yield Problem(place, key_text(loc), found, "each target once")
+                yield Problem(sources.place(loc), key_text(loc), found, "each target once")
             addresses.setdefault(url, group.name)
     for model, card in settings.models.items():
         if card.class_name is not None and card.class_name not in settings.classes:
             loc = ("models", model, "class")
-            place = _place(loc, document, environment, flags, listed)
             known = ", ".join(settings.classes) or "a class that classes: declares"
-            yield Problem(place, key_text(loc), repr(card.class_name), f"one of {known}")
+            yield Problem(
+                sources.place(loc), key_text(loc), repr(card.class_name), f"one of {known}"
+            )
     for name, node in settings.inventory.nodes.items():
-        for model in node.replicas.keys() - settings.models.keys():
+        for model in sorted(node.replicas.keys() - settings.models.keys()):
             loc = ("inventory", "nodes", name, "replicas", model)
-            place = _place(loc, document, environment, flags, listed)
             wanted = "a card in models:, which tells what a replica of it holds"
-            yield Problem(place, key_text(loc), "replicas of a model without one", wanted)
+            found = "replicas of a model without one"
+            yield Problem(sources.place(loc), key_text(loc), found, wanted)
 
 
 def warnings(settings: Settings) -> Iterable[str]:
     """What works, and is probably not meant."""
+    if not settings.targets and not settings.models:
+        yield "no targets and no models"
+    for group in settings.targets:
+        if not group.static:
+            yield f"targets: group {group.name} has no targets"
+        for url in group.static:
+            if url.endswith(("/metrics", "/v1", "/capacity_info")):
+                yield f"targets: {url}: wanted the address of the replica, not of one of its pages"
     owners = {card.owner for card in settings.models.values()}
     for owner in sorted(settings.owners.keys() - owners):
         yield f"owners.{owner}: no model has this owner"

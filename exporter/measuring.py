@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -11,6 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
 
 from exporter.documents import ConfigError, problem_of, read_document
 from exporter.planning.needed import Measurement
+
+LOG = logging.getLogger(__name__)
 
 
 class _Entry(BaseModel):
@@ -41,6 +44,32 @@ def read_measurements(file: Path) -> dict[str, tuple[Measurement, ...]]:
             ]
         ) from None
     return {model: _newest_first(model, listed) for model, listed in entries.items()}
+
+
+class MeasurementFile:
+    """The file of measurements as it is now: read again when it changes.
+
+    A file that turned bad does not take away what was known: the last good content stays in force.
+    """
+
+    def __init__(self) -> None:
+        self._stamp: tuple[str, int, int, int] | None = None
+        self._good: dict[str, tuple[Measurement, ...]] = {}
+
+    def read(self, file: Path | None) -> dict[str, tuple[Measurement, ...]]:
+        """All measurements by model."""
+        if file is None:
+            return {}
+        try:
+            stat = file.stat()
+            stamp = (str(file), stat.st_mtime_ns, stat.st_size, stat.st_ino)
+            if stamp != self._stamp:
+                self._stamp = stamp
+                self._good = read_measurements(file)
+        except (ConfigError, OSError) as error:
+            for line in str(error).splitlines():
+                LOG.error("measurements refused", extra={"problem": line})
+        return self._good
 
 
 def in_force(

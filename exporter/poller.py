@@ -138,12 +138,17 @@ class Poller:
             # A mistake of ours with one target's answer must not end the polls of the others.
             LOG.exception("poll failed", extra={"target": target.url})
             return None
-        before = memory.last_up
+        before, noted = memory.last_up, memory.note
         status = self._fleet.record(target.url, asked, self._clock())
         if status is not None:
             if status.up is not before:
                 memory.last_up = status.up
                 _log_change(status)
+            if asked.note != noted:
+                memory.note = asked.note
+                if asked.note:
+                    fields = {"target": target.url, "group": target.group}
+                    LOG.warning("target is read in part", extra={**fields, "detail": asked.note})
             self._on_poll(status)
         return status
 

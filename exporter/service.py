@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import signal
 import time
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from exporter.discovery import static
 from exporter.documents import ConfigError, Problem
 from exporter.exposition import Exposition
 from exporter.fetching.http import HttpClient, TlsError
+from exporter.measuring import MeasurementFile
 from exporter.naming import here
 from exporter.poller import Plan, Poller, make_plan
 from exporter.self_metrics import SelfMetrics
@@ -56,8 +56,6 @@ class Service:
         """
         settings = self.settings
         LOG.info("lora-exporter starts", extra={"version": __version__})
-        if os.geteuid() == 0:
-            LOG.warning("running as root; the exporter needs no rights, give it a user of its own")
         if not any(group.static for group in settings.targets):
             LOG.warning("no targets; give --target or --config.file")
         async with HttpClient(settings.poll.max_body) as http:
@@ -66,6 +64,7 @@ class Service:
             metrics = SelfMetrics(lambda: len(fleet))
             poller = Poller(fleet, metrics.polled, self._clock)
             plan = self._plan(http, settings)
+            measured = MeasurementFile()
             state = WebState(
                 fleet=fleet,
                 self_metrics=metrics,
@@ -75,6 +74,7 @@ class Service:
                 reload=lambda: self._reload(fleet, poller, http, metrics),
                 clock=self._clock,
                 this_host=here(),
+                measurements=lambda: measured.read(self.settings.measurements.file),
             )
             runner = web.AppRunner(
                 make_app(state), access_log=None, shutdown_timeout=SHUTDOWN_SECONDS
@@ -135,13 +135,14 @@ class Service:
         async with self._reloading:
             try:
                 settings = await asyncio.to_thread(self._load)
+                _refuse_what_needs_a_restart(self.settings, settings)
                 plan = self._plan(http, settings)
             except ConfigError as error:
                 metrics.config_refused()
                 for problem in error.problems:
                     LOG.error("configuration refused", extra={"problem": str(problem)})
                 raise
-            before, self.settings = self.settings, settings
+            self.settings = settings
             http.max_body = settings.poll.max_body
             fleet.stale_after = settings.poll.stale_after
             fleet.exposition.set_max_adapters(settings.poll.max_adapters)
@@ -149,9 +150,25 @@ class Service:
             fleet.render_all()
             metrics.config_loaded(self._clock())
             LOG.info("configuration reloaded")
-            for section, key in (("web", "listen_address"), ("web", "telemetry_path")):
-                if getattr(before.web, key) != getattr(settings.web, key):
-                    LOG.warning("needs a restart", extra={"setting": f"{section}.{key}"})
+
+
+def _refuse_what_needs_a_restart(before: Settings, after: Settings) -> None:
+    """A configuration comes into force whole or not at all, and these cannot while we run.
+
+    Raises ConfigError.
+    """
+    problems = [
+        Problem("settings", f"{section}.{key}", "another value than at the start", "a restart")
+        for section, key in (
+            ("web", "listen_address"),
+            ("web", "telemetry_path"),
+            ("log", "level"),
+            ("log", "format"),
+        )
+        if getattr(getattr(before, section), key) != getattr(getattr(after, section), key)
+    ]
+    if problems:
+        raise ConfigError(problems)
 
 
 async def _quietly(state: WebState) -> None:

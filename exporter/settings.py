@@ -105,7 +105,7 @@ def _telemetry_path(value: str) -> str:
 
 def _allowed(value: str) -> str:
     try:
-        return str(ipaddress.ip_network(value))
+        return str(ipaddress.ip_network(value, strict=False))
     except ValueError:
         if _HOST_PATTERN.fullmatch(value) is not None:
             return value.lower()

@@ -18,6 +18,8 @@ class Row:
     model: str
     replica: str
     engine: str
+    kind: str
+    """Of the slots: exclusive or evictable."""
     state: str
     """`up`, or why not."""
     up: bool
@@ -55,9 +57,10 @@ def _row(status: TargetStatus, replica: ReplicaStatus | None, now: float) -> Row
     else:
         state = "up"
     return Row(
-        model=(table.model if table is not None else None) or status.target.model or UNKNOWN,
+        model=table.model if table is not None else _model_of(status),
         replica=replica.replica_id if replica is not None else status.target.url,
         engine=status.engine or UNKNOWN,
+        kind=table.slot_kind.value if table is not None else UNKNOWN,
         state=state,
         up=bool(status.up),
         max=shown(limit),
@@ -69,6 +72,11 @@ def _row(status: TargetStatus, replica: ReplicaStatus | None, now: float) -> Row
         age=age(status.last_success, now),
         detail=status.detail,
     )
+
+
+def _model_of(status: TargetStatus) -> str:
+    """Of a target without table: what it was last known to serve, or is said to."""
+    return ", ".join(sorted(set(status.models))) or status.target.model or UNKNOWN
 
 
 def shown(number: int | None) -> str:

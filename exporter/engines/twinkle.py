@@ -152,7 +152,8 @@ def _read_totals(target: Target, answers: Answers) -> Reading:
         max=limit or None,
         used=None if cold else used,
     )
-    return Reading(AdapterTable((table,)))
+    detail = "the gateway says 0/0/0, as before any replica registered: slots are unknown"
+    return Reading(AdapterTable((table,)), detail=detail if cold else "")
 
 
 def _read_state(target: Target, answers: Answers, now: float) -> Reading:

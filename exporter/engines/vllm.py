@@ -165,7 +165,10 @@ def read(target: Target, answers: Answers, now: float) -> Reading:
     if present is not None and present.max_lora == 0:
         return _no_lora(table)
     table = _with_slots(target, table, found, present, models, clock)
-    return Reading(AdapterTable((table,)))
+    detail = ""
+    if table.used is None and present is not None:
+        detail = f"{LORA_INFO} is old while requests run: used is unknown"
+    return Reading(AdapterTable((table,)), detail=detail)
 
 
 def _skeleton(
@@ -229,9 +232,9 @@ def _without_lora_samples(
         return _no_lora(table)
     if target.max is not None and table.requests_running == 0:
         table = replace(table, max=target.max, used=0, source=Source.OPERATOR)
-    else:
-        table = replace(table, max=target.max)
-    return Reading(AdapterTable((table,)))
+        return Reading(AdapterTable((table,)))
+    detail = f"no {LORA_INFO} before the first request: slots are unknown"
+    return Reading(AdapterTable((replace(table, max=target.max),)), detail=detail)
 
 
 def _no_lora(table: ReplicaTable) -> Reading:

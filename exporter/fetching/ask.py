@@ -37,6 +37,8 @@ class Asked:
     engine: str | None
     exchanges: tuple[Exchange, ...]
     seconds: float
+    note: str = ""
+    """What is missing from a table that could be read all the same, for want of credentials."""
 
 
 @dataclass(slots=True)
@@ -47,6 +49,7 @@ class Memory:
     answers: dict[str, tuple[Answer, float]] = field(default_factory=dict)
     fallback_until: dict[str, float] = field(default_factory=dict)
     last_up: bool | None = None
+    note: str = ""
     suspect: bool = False
     """Whether the last poll got no answer."""
 
@@ -81,6 +84,7 @@ class Asker:
         started = loop.time()
         deadline = started + timeout
         exchanges: list[Exchange] = []
+        answers: dict[str, Answer] = {}
         engine = memory.engine or ENGINES.get(target.engine)
         if engine is None:
             engine = await self._detect(target, deadline, exchanges)
@@ -96,7 +100,13 @@ class Asker:
             if target.engine == AUTO:
                 memory.engine = None
         name = engine.name if engine is not None else None
-        return Asked(reading, name, tuple(exchanges), loop.time() - started)
+        refused = (
+            answer.detail
+            for answer in answers.values()
+            if reading.up and answer.reason is Reason.AUTH
+        )
+        note = next(refused, "")
+        return Asked(reading, name, tuple(exchanges), loop.time() - started, note)
 
     async def _detect(
         self, target: Target, deadline: float, exchanges: list[Exchange]

@@ -81,6 +81,7 @@ async def _stall() -> tuple[float, int]:
             reload=_never,
             clock=time.time,
             this_host="here",
+            measurements=dict,
         )
         runner = web.AppRunner(make_app(state), access_log=None)
         await runner.setup()

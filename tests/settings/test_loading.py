@@ -62,22 +62,59 @@ def test_flags_win_over_the_environment_and_that_over_the_file(
 
 def test_a_bad_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LORA_EXPORTER_POLL__INTERVAL", "often")
-    monkeypatch.setenv("LORA_EXPORTER_POL__TIMEOUT", "3s")
-    monkeypatch.setenv("LORA_EXPORTER_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setenv("LORA_EXPORTER_POLL_TIMEOUT", "3s")
+    for name in ("SERVICE_HOST", "SERVICE_PORT_HTTP", "PORT", "PORT_10107_TCP_ADDR"):
+        monkeypatch.setenv(f"LORA_EXPORTER_{name}", "set by Kubernetes")
     assert problems(HERE / "good.yml") == [
-        "environment variable LORA_EXPORTER_POL__TIMEOUT: found an unknown section; wanted "
-        "LORA_EXPORTER_ and one of WEB, POLL, PROBE, LOG, TARGETS, CLASSES, OWNERS, MODELS, "
-        "MEASUREMENTS, INVENTORY",
+        "environment variable LORA_EXPORTER_POLL_TIMEOUT: found an unknown setting; wanted "
+        "LORA_EXPORTER_SECTION__KEY, SECTION being one of CONFIG, WEB, POLL, PROBE, LOG, TARGETS, "
+        "CLASSES, OWNERS, MODELS, MEASUREMENTS, INVENTORY",
         "environment variable LORA_EXPORTER_POLL__INTERVAL: poll.interval: found 'often'; wanted "
         "a duration with its unit, such as 10s, 1m30s or 500ms",
     ]
 
 
 def test_a_variable_that_is_no_json(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LORA_EXPORTER_TARGETS", "[")
-    assert problems(None)[0].startswith(
-        "environment variables LORA_EXPORTER_*: found no valid JSON"
+    monkeypatch.setenv("LORA_EXPORTER_PROBE__ALLOW", "10.0.0.0/8")
+    assert problems(None) == [
+        "environment variables LORA_EXPORTER_PROBE*: found no JSON; wanted JSON where a list or a "
+        'mapping is set, such as ["10.0.0.0/8"]'
+    ]
+
+
+def test_a_contradiction_between_variables_is_placed_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("LORA_EXPORTER_POLL__TIMEOUT", "30s")
+    assert problems(None) == [
+        "environment variables LORA_EXPORTER_POLL__*: poll: found timeout 30s, interval 10s; "
+        "wanted timeout to be at most interval"
+    ]
+
+
+def test_paths_start_at_the_folder_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "token").write_text("t")
+    (tmp_path / "measured.yml").write_text("m: [{tokens_per_second: 1}]")
+    file = tmp_path / "config.yml"
+    file.write_text(
+        "targets: [{name: g, auth: {bearer_token_file: token}}]\n"
+        "measurements: {file: measured.yml}\n"
     )
+    monkeypatch.chdir("/")
+    settings = load(file)
+    assert settings.targets[0].auth.bearer_token_file == tmp_path / "token"
+    assert settings.measurements.file == tmp_path / "measured.yml"
+
+
+def test_a_bad_file_of_measurements_is_a_bad_configuration(tmp_path: Path) -> None:
+    (tmp_path / "measured.yml").write_text("m: [{tokens_per_second: -1}]")
+    file = tmp_path / "config.yml"
+    file.write_text("measurements: {file: measured.yml}\n")
+    assert problems(file) == [
+        f"{tmp_path / 'measured.yml'}:1: m.0.tokens_per_second: found -1; wanted greater than 0"
+    ]
 
 
 def test_a_bad_flag_is_named() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -13,8 +14,8 @@ from pydantic.json_schema import models_json_schema
 
 from exporter import __version__
 from exporter.fleet import SlotKind
-from exporter.web.api import slots
-from exporter.web.api.schema import CapacityInfo, Error, Replicas
+from exporter.web.api import models, slots
+from exporter.web.api.schema import CapacityInfo, Error, Headroom, Replicas, Target
 
 DOCUMENT_PATH = "/api/v1/openapi.json"
 
@@ -62,12 +63,28 @@ OPERATIONS = (
         (_MODEL, _SLOT_KIND),
         (400, 404, 503),
     ),
+    Operation(
+        "/api/v1/models/{name}/headroom",
+        models.headroom,
+        "How many more replicas of the model fit.",
+        Headroom,
+        (("limit", {"type": "integer", "minimum": 1}),),
+        (400, 404),
+    ),
+    Operation(
+        "/api/v1/models/{name}/target",
+        models.target,
+        "What it takes to serve so many tokens per second.",
+        Target,
+        (("tokens_per_sec", {"type": "number", "exclusiveMinimum": 0}),),
+        (400, 404, 409),
+    ),
 )
 
 
 def document() -> dict[str, Any]:
     """The API as OpenAPI 3.1."""
-    answers = {operation.answer: None for operation in OPERATIONS}
+    answers = dict.fromkeys(operation.answer for operation in OPERATIONS)
     types: list[type[BaseModel]] = [*answers, Error]
     _, schemas = models_json_schema(
         [(model, "serialization") for model in types],
@@ -85,6 +102,10 @@ def _get(operation: Operation) -> dict[str, Any]:
     return {
         "summary": operation.summary,
         "parameters": [
+            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+            for name in re.findall(r"\{(\w+)\}", operation.path)
+        ]
+        + [
             {"name": name, "in": "query", "required": False, "schema": schema}
             for name, schema in operation.queries
         ],
