@@ -13,7 +13,7 @@ LOCK := $(BIN)/uv pip compile --quiet --no-config --default-index https://pypi.o
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run setup test packages lint readme types bench lock image clean
+.PHONY: help run setup test packages lint readme types wheel bench lock image clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 10
@@ -41,6 +41,9 @@ readme: $(VENV)/.dev ## write the generated tables of README.md anew
 
 types: $(VENV)/.dev ## check the types
 	$(BIN)/mypy
+
+wheel: $(VENV)/.dev ## build the wheel into dist/
+	$(BIN)/python -m build --wheel --no-isolation
 
 bench: $(VENV)/.dev ## measure the exporter
 	@exec $(BIN)/python -m tests.benchmarks $(ARGS)

@@ -163,7 +163,8 @@ REPLICA_INFO = Family(
         "namespace",
         "pod",
     ),
-    "What the replica is, and how lora_used was learnt (source). Always 1.",
+    "What the replica is, and how lora_used was learnt (source). namespace and pod are empty for "
+    "static targets. Always 1.",
 )
 
 TARGET_FAILURE = Family(

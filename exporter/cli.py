@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ByteSize
 from pydantic_settings import CliSettingsSource
 from rich.console import Console
 
@@ -23,6 +24,7 @@ from exporter.fetching.http import TlsError
 from exporter.loading import FILE_VARIABLE, load, warnings
 from exporter.planning.plans import TargetError
 from exporter.planning.whatif import MOST_NODES, WhatIfError
+from exporter.quantities import show_duration, show_size
 from exporter.service import Service
 from exporter.settings import Settings
 
@@ -251,7 +253,7 @@ def _add_settings(parser: argparse.ArgumentParser) -> CliSettingsSource[Any]:
         default=[],
         help="a target to poll, its engine found out; may be repeated",
     )
-    return CliSettingsSource(
+    source = CliSettingsSource[Any](
         Settings,
         root_parser=parser,
         cli_kebab_case=True,
@@ -259,6 +261,32 @@ def _add_settings(parser: argparse.ArgumentParser) -> CliSettingsSource[Any]:
         cli_hide_none_type=True,
         cli_implicit_flags=True,
     )
+    for action in parser._actions:
+        _word(action)
+    return source
+
+
+def _word(action: argparse.Action) -> None:
+    """Shows values in the help as people write them, not as Python's types."""
+    section, _, key = action.option_strings[-1].removeprefix("--").partition(".")
+    field = Settings.model_fields.get(section)
+    model = field.annotation if field is not None else None
+    name = key.replace("-", "_")
+    if not (
+        isinstance(model, type) and issubclass(model, BaseModel) and name in model.model_fields
+    ):
+        return
+    default = model.model_fields[name].default
+    if isinstance(default, ByteSize):
+        action.metavar, shown = "SIZE", show_size(default)
+    elif isinstance(default, float):
+        action.metavar, shown = "DURATION", show_duration(default)
+    elif isinstance(default, bool) or str(action.metavar).startswith("{"):
+        return
+    else:
+        action.metavar = "N" if isinstance(default, int) else "VALUE"
+        return
+    action.help = f"{(action.help or '').partition(' (default')[0]} (default: {shown})"
 
 
 def _loader(parsed: argparse.Namespace, source: CliSettingsSource[Any]) -> Callable[[], Settings]:

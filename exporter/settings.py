@@ -17,7 +17,12 @@ from pydantic import (
     Field,
     model_validator,
 )
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    CliSuppress,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
 
 from exporter.engines import AUTO, ENGINES
 from exporter.quantities import Duration, Memory, Thousandths, show_duration
@@ -368,7 +373,7 @@ class NodeSettings(_Section):
 class InventorySettings(_Section):
     """The cluster."""
 
-    nodes: dict[str, NodeSettings] = {}
+    nodes: CliSuppress[dict[str, NodeSettings]] = {}
     """Nodes by name."""
 
 
@@ -412,13 +417,13 @@ class Settings(BaseSettings):
     """What `/probe` may ask."""
     log: Log = Log()
     """What is written to standard error."""
-    targets: tuple[TargetGroup, ...] = ()
+    targets: CliSuppress[tuple[TargetGroup, ...]] = ()
     """Groups of targets."""
-    classes: dict[str, int] = {}
+    classes: CliSuppress[dict[str, int]] = {}
     """Ranks by class: a class outranks every class of lower rank."""
-    owners: dict[str, QuotaSettings] = {}
+    owners: CliSuppress[dict[str, QuotaSettings]] = {}
     """Quotas by owner."""
-    models: dict[str, CardSettings] = {}
+    models: CliSuppress[dict[str, CardSettings]] = {}
     """Cards by model."""
     measurements: Measurements = Measurements()
     """What one replica was measured to serve."""

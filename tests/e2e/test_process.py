@@ -40,7 +40,7 @@ def test_check(exporter: Path) -> None:
     settings = Path(__file__).parents[1] / "settings"
     good = run(exporter, "check", str(settings / "good.yml"))
     assert (good.returncode, good.stderr) == (0, "")
-    assert good.stdout.endswith("good, 2 groups, 3 targets\n")
+    assert good.stdout.endswith("good, 2 groups and 3 targets\n")
     bad = run(exporter, "check", str(settings / "bad" / "bad_addresses.yml"))
     assert bad.returncode == 1
     assert len(bad.stderr.splitlines()) == 4

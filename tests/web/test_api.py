@@ -128,6 +128,8 @@ async def test_the_document_describes_what_is_served() -> None:
         assert (status, served) == (200, json.loads(json.dumps(document())))
         assert set(served["paths"]) == {operation.path for operation in OPERATIONS}
         for path, item in served["paths"].items():
+            if "{" in path:
+                continue
             status, found = await get(client, path)
             schema = item["get"]["responses"][str(status)]["content"]["application/json"]["schema"]
             described = served["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
