@@ -24,6 +24,7 @@ from exporter.settings import Settings
 from exporter.table import Row, rows
 
 _BAR_WIDTH = 10
+_NARROW = 60
 _WIDE = 100
 """Columns from which on there is room for all; Model, Replica and Free are never left out."""
 
@@ -97,7 +98,8 @@ def print_table(fleet: Fleet, console: Console) -> None:
         table.add_column("Engine", no_wrap=True)
         table.add_column("Slot kind", no_wrap=True)
     table.add_column("State", overflow="fold", min_width=4)
-    for name in ("Max", "Used", "Free"):
+    narrow = console.width < _NARROW
+    for name in ("Free",) if narrow else ("Max", "Used", "Free"):
         table.add_column(name, justify="right", no_wrap=True)
     if wide:
         table.add_column("In use", width=_BAR_WIDTH)
@@ -105,7 +107,8 @@ def print_table(fleet: Fleet, console: Console) -> None:
             table.add_column(name, justify="right", no_wrap=True)
     lines = rows(fleet)
     for row in lines:
-        table.add_row(*_cells(row, wide, console.is_terminal))
+        cells = _cells(row, wide, console.is_terminal)
+        table.add_row(*(cells[:3] + cells[5:] if narrow else cells))
     console.print(table)
     for row in lines:
         if row.detail:

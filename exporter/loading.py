@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 from pydantic_settings import EnvSettingsSource, SettingsError
@@ -263,7 +264,8 @@ def warnings(settings: Settings) -> Iterable[str]:
         if not group.static:
             yield f"targets: group {group.name} has no targets"
         for url in group.static:
-            if url.endswith(("/metrics", "/v1", "/capacity_info")):
+            path = urlsplit(url).path
+            if path.endswith(("/metrics", "/capacity_info")) or path == "/v1":
                 yield f"targets: {url}: wanted the address of the replica, not of one of its pages"
     owners = {card.owner for card in settings.models.values()}
     for owner in sorted(settings.owners.keys() - owners):

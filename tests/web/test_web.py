@@ -204,6 +204,31 @@ async def test_a_bad_reload_changes_nothing_and_is_told() -> None:
             assert await client.sample(successful) == "1.0"
 
 
+async def test_a_reload_that_would_need_a_restart_is_refused_whole() -> None:
+    async with http_server(vllm_routes()) as one, http_server(vllm_routes()) as two:
+        moved = settings(two, lifecycle=True)
+        moved = moved.model_copy(
+            update={"web": moved.web.model_copy(update={"listen_address": ":1"})}
+        )
+        async with serving(settings(one, lifecycle=True), lambda: moved) as client:
+            await client.ready()
+            assert await client.post("/-/reload") == (
+                400,
+                "settings: web.listen_address: found another value than at the start; wanted a "
+                "restart\n",
+            )
+            assert await client.sample(f'lora_target_up{{target="{one}",group="g"}}') == "1"
+
+
+async def test_a_table_that_wants_credentials_in_part_says_so() -> None:
+    routes = {**vllm_routes(), "/v1/models": text_handler("", 401)}
+    async with http_server(routes) as url, serving(settings(url)) as client:
+        await client.ready()
+        _, page = await client.get("/")
+        assert await client.sample(f'lora_target_up{{target="{url}",group="g"}}') == "1"
+    assert "GET /v1/models: HTTP 401, credentials are missing or wrong" in page
+
+
 async def test_sighup_reloads_and_a_bad_file_does_not_end_the_service() -> None:
     async with serving(settings(), Reloadable(BAD, settings())) as client:
         successful = "lora_exporter_config_last_reload_successful"
@@ -220,7 +245,7 @@ async def test_a_certificate_that_is_none_is_refused_on_reload(tmp_path: Path) -
     junk = tmp_path / "ca.pem"
     junk.write_text("junk")
     group = {"name": "g", "static": ["https://127.0.0.1:1"], "tls": {"ca_file": str(junk)}}
-    bad = Settings(web={"enable_lifecycle": True}, targets=[group])
+    bad = Settings(web={"enable_lifecycle": True, "listen_address": "127.0.0.1:0"}, targets=[group])
     async with serving(settings(lifecycle=True), lambda: bad) as client:
         status, text = await client.post("/-/reload")
     assert status == 400
