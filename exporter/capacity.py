@@ -24,6 +24,7 @@ from exporter.settings import Settings
 from exporter.table import Row, rows
 
 _BAR_WIDTH = 10
+_SHORT_STATE = 8
 _NARROW = 60
 _WIDE = 100
 """Columns from which on there is room for all; Model, Replica and Free are never left out."""
@@ -97,14 +98,14 @@ def print_table(fleet: Fleet, console: Console) -> None:
     if wide:
         table.add_column("Engine", no_wrap=True)
         table.add_column("Slot kind", no_wrap=True)
-    table.add_column("State", overflow="fold", min_width=4)
     narrow = console.width < _NARROW
+    table.add_column("State", overflow="fold", width=_SHORT_STATE if narrow else None)
     for name in ("Free",) if narrow else ("Max", "Used", "Free"):
-        table.add_column(name, justify="right", no_wrap=True)
+        table.add_column(name, justify="right", no_wrap=True, min_width=len(name))
     if wide:
         table.add_column("In use", width=_BAR_WIDTH)
         for name in ("Waiting", "Age"):
-            table.add_column(name, justify="right", no_wrap=True)
+            table.add_column(name, justify="right", no_wrap=True, min_width=len(name))
     lines = rows(fleet)
     for row in lines:
         cells = _cells(row, wide, console.is_terminal)
