@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest
@@ -108,7 +107,7 @@ def rows(sizes: tuple[int, ...] = (10, 1000, 5000)) -> list[tuple[str, ...]]:
         for turn in turns:
             _update(exposition, turn)
         polls = cpu_seconds(_Turns(exposition, turns), 5)
-        scrape = cpu_seconds(lambda e=exposition: _join_after_a_change(e))  # type: ignore[misc]
+        scrape = cpu_seconds(Joins(exposition))
         anew = cpu_seconds(lambda turn=turns[0]: _update(Exposition(200), turn), 3)  # type: ignore[misc]
         again = cpu_seconds(lambda e=exposition: e.join(False))  # type: ignore[misc]
         for case, at_polls, at_scrape in (
@@ -150,11 +149,15 @@ def _update(exposition: Exposition, statuses: list[TargetStatus]) -> None:
         exposition.update(one)
 
 
-def _join_after_a_change(exposition: Exposition) -> None:
-    one_changed(exposition, 1)
-    exposition.join(False)
+class Joins:
+    """Each call is the join of a scrape after something changed."""
 
+    def __init__(self, exposition: Exposition) -> None:
+        self._exposition = exposition
+        self._statuses = (status(0, 1), status(0, 2))
+        self._next = 0
 
-def one_changed(exposition: Exposition, turn: int) -> None:
-    """Something changed, so that the next join is a real one."""
-    exposition.update(replace(status(0, turn), duration=turn / 1000))
+    def __call__(self) -> bytes:
+        self._next += 1
+        self._exposition.update(self._statuses[self._next % 2])
+        return self._exposition.join(False)

@@ -18,7 +18,7 @@ from exporter.web.app import make_app
 from exporter.web.keys import WebState
 from exporter.web.metrics import gzip
 from tests.benchmarks.measure import cpu_seconds, shown
-from tests.benchmarks.rendering import filled, one_changed, status
+from tests.benchmarks.rendering import Joins, filled, status
 
 REPLICAS = 1000
 TICK_SECONDS = 0.001
@@ -36,15 +36,7 @@ HEADER = ("What", "Figure")
 
 def rows() -> list[tuple[str, ...]]:
     """The parts of a scrape, and the longest stall of the loop."""
-    exposition = filled(REPLICAS)
-    turn = 0
-
-    def join() -> bytes:
-        nonlocal turn
-        turn += 1
-        one_changed(exposition, turn)
-        return exposition.join(False)
-
+    join = Joins(filled(REPLICAS))
     text = join()
     samples = sum(not line.startswith(b"#") for line in text.splitlines())
     packed = gzip(text)
