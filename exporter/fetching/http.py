@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import functools
 import os
 import ssl
 import zlib
@@ -52,7 +53,15 @@ class GroupClient:
         return {}
 
 
+@functools.cache
+def _default_context() -> ssl.SSLContext:
+    """The system's certificates, which take some milliseconds to load."""
+    return ssl.create_default_context()
+
+
 def _context(tls: Tls) -> ssl.SSLContext:
+    if tls == Tls():
+        return _default_context()
     try:
         context = ssl.create_default_context(cafile=tls.ca_file)
         if tls.cert_file is not None:

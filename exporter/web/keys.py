@@ -32,6 +32,8 @@ class WebState:
     measurements: Callable[[], Mapping[str, tuple[Measurement, ...]]]
     """What replicas were measured to serve, by model."""
     stopping: bool = False
+    probing: int = 0
+    """Probes under way."""
 
     def lifecycle(self) -> bool:
         """Whether the configuration may be reloaded over HTTP."""

@@ -46,6 +46,23 @@ async def handle(request: web.Request) -> web.Response:
         timeout = _timeout(request, settings.poll.timeout)
     except _RefusedError as refused:
         return web.Response(status=refused.status, text=f"{refused}\n")
+    if state.probing >= settings.poll.concurrency:
+        return web.Response(status=503, text="Too many probes are under way.\n")
+    state.probing += 1
+    try:
+        return await _probe(request, state, group, target, timeout)
+    finally:
+        state.probing -= 1
+
+
+async def _probe(
+    request: web.Request,
+    state: WebState,
+    group: TargetGroup,
+    target: Target,
+    timeout: float,  # noqa: ASYNC109 - handed on, so that each request tells its own reason
+) -> web.Response:
+    settings = state.settings()
     try:
         asker = Asker(state.http, group, settings.poll.stale_after, state.clock)
     except TlsError as error:

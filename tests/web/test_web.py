@@ -324,6 +324,26 @@ async def test_a_probe_ends_before_the_scrape_does() -> None:
             assert status == 400
 
 
+async def test_probes_are_bounded() -> None:
+    one_at_a_time = Poll(interval=60.0, timeout=30.0, stale_after=120.0, concurrency=1)
+    first = settings(poll=one_at_a_time, allow=("127.0.0.0/8",))
+    asked = asyncio.Event()
+
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await servers.read_head(reader)
+        asked.set()
+        await reader.read()
+        writer.close()
+
+    async with raw_server(silent) as url, serving(first) as client:
+        under_way = asyncio.create_task(probe(client, url))
+        await asked.wait()
+        refused = await probe(client, "http://127.0.0.1:1")
+        under_way.cancel()
+        await asyncio.gather(under_way, return_exceptions=True)
+    assert refused == (503, "Too many probes are under way.\n")
+
+
 async def test_debug_shows_what_was_fetched_and_masks_secrets(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("the-token")
