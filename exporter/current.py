@@ -113,10 +113,10 @@ class CurrentFleet:
         self.expire(now)
         return Fleet(tuple(self._entries[url].status for url in sorted(self._entries)), now)
 
-    def text(self, openmetrics: bool, now: float) -> bytes:
-        """The fleet's text at `now`."""
+    def text(self, openmetrics: bool, now: float) -> tuple[bytes, ...]:
+        """The fleet's text at `now`, in pieces."""
         self.expire(now)
-        return self.exposition.join(openmetrics)
+        return self.exposition.chunks(openmetrics)
 
     def render_all(self) -> None:
         """Renders every target anew, after the exposition's limits changed."""

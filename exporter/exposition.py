@@ -26,6 +26,7 @@ _WHOLE: dict[float, bytes] = {n: b"%d\n" % n for n in range(4096)}
 """Values that occur all the time, with their line ends."""
 _ONE = _WHOLE[1]
 _EXACT = 2.0**53
+_CHUNK_TARGETS = 500
 _KEPT_LINES = 4
 """Lines of adapters that are kept for a replica, in multiples of those that are shown."""
 _NOTHING: tuple[bytes, ...] = (b"",) * (len(REPLICA_FAMILIES) + 2)
@@ -90,7 +91,7 @@ class _TargetText:
 class Exposition:
     """The text of a fleet, kept up to date target by target.
 
-    Not safe for threads: all calls come from one event loop. `join` returns immutable bytes that
+    Not safe for threads: all calls come from one event loop. `chunks` gives immutable bytes that
     any thread may compress.
     """
 
@@ -105,7 +106,7 @@ class Exposition:
             openmetrics: [family.header(openmetrics) for family in FLEET_FAMILIES]
             for openmetrics in (False, True)
         }
-        self._joined: dict[bool, bytes] = {}
+        self._chunks: dict[bool, tuple[bytes, ...]] = {}
 
     def set_max_adapters(self, max_adapters: int) -> None:
         """Changes the cap; each target follows at its next update."""
@@ -127,7 +128,7 @@ class Exposition:
             self._slots[url] = slot
         for column, fragment in zip(self._columns, self._render(status), strict=True):
             column[slot] = fragment
-        self._joined.clear()
+        self._chunks.clear()
 
     def remove(self, url: str) -> None:
         """Forgets a target whole."""
@@ -138,20 +139,31 @@ class Exposition:
             column[slot] = b""
         self._free.append(slot)
         self._texts.pop(url, None)
-        self._joined.clear()
+        self._chunks.clear()
 
-    def join(self, openmetrics: bool) -> bytes:
-        """All families that have samples, without an end mark; more may follow."""
-        joined = self._joined.get(openmetrics)
-        if joined is None:
-            parts: list[bytes] = []
+    def chunks(self, openmetrics: bool) -> tuple[bytes, ...]:
+        """All families that have samples, without an end mark; more may follow.
+
+        In pieces of at most some megabytes, as fresh memory for all at once costs more than the
+        joining. The pieces stay the same until something changes.
+        """
+        chunks = self._chunks.get(openmetrics)
+        if chunks is None:
+            joined: list[bytes] = []
             for header, column in zip(self._headers[openmetrics], self._columns, strict=True):
                 if any(column):
-                    parts.append(header)
-                    parts += column
-            joined = b"".join(parts)
-            self._joined[openmetrics] = joined
-        return joined
+                    joined.append(header)
+                    joined.extend(
+                        b"".join(column[at : at + _CHUNK_TARGETS])
+                        for at in range(0, len(column), _CHUNK_TARGETS)
+                    )
+            chunks = tuple(joined)
+            self._chunks[openmetrics] = chunks
+        return chunks
+
+    def join(self, openmetrics: bool) -> bytes:
+        """The same as one piece."""
+        return b"".join(self.chunks(openmetrics))
 
     def _render(self, status: TargetStatus) -> tuple[bytes, ...]:
         target = status.target

@@ -25,7 +25,7 @@ def status(fleet: CurrentFleet, now: float = 0.0, url: str = URL) -> TargetStatu
 
 
 def lines(fleet: CurrentFleet, now: float) -> list[str]:
-    text = fleet.text(False, now).decode()
+    text = b"".join(fleet.text(False, now)).decode()
     return [line for line in text.splitlines() if not line.startswith("#")]
 
 

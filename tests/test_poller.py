@@ -136,7 +136,7 @@ async def test_plans_are_swapped_and_what_stays_keeps_its_counts(running: Runnin
     polls = running.of(stays)[-1].polls
     assert polls is not None
     assert polls > before
-    assert goes.encode() not in running.fleet.text(False, time.time())
+    assert goes.encode() not in b"".join(running.fleet.text(False, time.time()))
 
 
 async def test_a_target_that_changed_group_settings_starts_anew(running: Running) -> None:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
 from aiohttp import hdrs, web
 
 from exporter.documents import ConfigError
 from exporter.web import health, metrics, page, probe
 from exporter.web.api import openapi
 from exporter.web.keys import STATE, WebState
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; form-action 'none'"
@@ -20,7 +16,8 @@ _POLICY = (
 
 def make_app(state: WebState) -> web.Application:
     """The application over this state."""
-    app = web.Application(middlewares=[_headers])
+    app = web.Application()
+    app.on_response_prepare.append(_set_headers)
     app[STATE] = state
     app.router.add_get("/", page.handle)
     app.router.add_get(state.telemetry_path, metrics.handle)
@@ -34,15 +31,9 @@ def make_app(state: WebState) -> web.Application:
     return app
 
 
-@web.middleware
-async def _headers(request: web.Request, handler: Handler) -> web.StreamResponse:
-    try:
-        response = await handler(request)
-    except web.HTTPException as error:
-        error.headers.update(_security_headers())
-        raise
+async def _set_headers(request: web.Request, response: web.StreamResponse) -> None:
+    del request
     response.headers.update(_security_headers())
-    return response
 
 
 def _security_headers() -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import zlib
+from collections.abc import Iterable, Sequence
 
 from aiohttp import hdrs, web
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, choose_encoder
@@ -16,23 +17,31 @@ _GZIP_WINDOW = 31
 _GZIP_LEVEL = 1
 
 
-async def handle(request: web.Request) -> web.Response:
+async def handle(request: web.Request) -> web.StreamResponse:
     """One consistent fleet, and the exporter's own series."""
     state = request.app[STATE]
     openmetrics = wants_openmetrics(request.headers.get(hdrs.ACCEPT, ""))
     fleet = state.fleet.text(openmetrics, state.clock())
-    return await answer(request, fleet + state.self_metrics.text(openmetrics), openmetrics)
+    return await answer(request, (*fleet, state.self_metrics.text(openmetrics)), openmetrics)
 
 
-async def answer(request: web.Request, text: bytes, openmetrics: bool) -> web.Response:
+async def answer(
+    request: web.Request, text: Sequence[bytes], openmetrics: bool
+) -> web.StreamResponse:
     """An exposition, in the format and the encoding that were asked for."""
-    body = text + EOF if openmetrics else text
+    pieces = (*text, EOF) if openmetrics else text
     content_type = CONTENT_TYPE_OPENMETRICS if openmetrics else CONTENT_TYPE_PLAIN_0_0_4
     headers = {hdrs.CONTENT_TYPE: content_type, hdrs.VARY: "Accept, Accept-Encoding"}
     if accepts_gzip(request.headers.get(hdrs.ACCEPT_ENCODING, "")):
-        body = await asyncio.to_thread(gzip, body)
         headers[hdrs.CONTENT_ENCODING] = "gzip"
-    return web.Response(body=body, headers=headers)
+        return web.Response(body=await asyncio.to_thread(gzip, pieces), headers=headers)
+    response = web.StreamResponse(headers=headers)
+    response.content_length = sum(map(len, pieces))
+    await response.prepare(request)
+    for piece in pieces if request.method != hdrs.METH_HEAD else ():
+        await response.write(piece)
+    await response.write_eof()
+    return response
 
 
 def wants_openmetrics(accept: str) -> bool:
@@ -50,7 +59,7 @@ def accepts_gzip(accept_encoding: str) -> bool:
     return False
 
 
-def gzip(body: bytes) -> bytes:
-    """The body in gzip's form. zlib lets other threads run meanwhile."""
+def gzip(pieces: Iterable[bytes]) -> bytes:
+    """The pieces in gzip's form. zlib lets other threads run meanwhile."""
     packer = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, _GZIP_WINDOW)
-    return packer.compress(body) + packer.flush()
+    return b"".join([*map(packer.compress, pieces), packer.flush()])

@@ -37,7 +37,7 @@ class _RefusedError(Exception):
         self.status = status
 
 
-async def handle(request: web.Request) -> web.Response:
+async def handle(request: web.Request) -> web.StreamResponse:
     """The target's series, or with `debug=true` how they came about."""
     state = request.app[STATE]
     settings = state.settings()
@@ -61,7 +61,7 @@ async def _probe(
     group: TargetGroup,
     target: Target,
     timeout: float,  # noqa: ASYNC109 - handed on, so that each request tells its own reason
-) -> web.Response:
+) -> web.StreamResponse:
     settings = state.settings()
     try:
         asker = Asker(state.http, group, settings.poll.stale_after, state.clock)
@@ -77,7 +77,7 @@ async def _probe(
     openmetrics = wants_openmetrics(request.headers.get("Accept", ""))
     if request.query.get("debug", "").lower() in ("1", "true"):
         return web.Response(text=_debug(status, asked, exposition.join(False).decode()))
-    return await answer(request, exposition.join(openmetrics), openmetrics)
+    return await answer(request, exposition.chunks(openmetrics), openmetrics)
 
 
 def _target(request: web.Request, settings: Settings) -> tuple[TargetGroup, Target]:

@@ -109,7 +109,7 @@ def rows(sizes: tuple[int, ...] = (10, 1000, 5000)) -> list[tuple[str, ...]]:
         polls = cpu_seconds(_Turns(exposition, turns), 5)
         scrape = cpu_seconds(Joins(exposition))
         anew = cpu_seconds(lambda turn=turns[0]: _update(Exposition(200), turn), 3)  # type: ignore[misc]
-        again = cpu_seconds(lambda e=exposition: e.join(False))  # type: ignore[misc]
+        again = cpu_seconds(lambda e=exposition: e.chunks(False))  # type: ignore[misc]
         for case, at_polls, at_scrape in (
             ("nothing changed", 0.0, again),
             ("every table changed", polls, scrape),
@@ -157,7 +157,7 @@ class Joins:
         self._statuses = (status(0, 1), status(0, 2))
         self._next = 0
 
-    def __call__(self) -> bytes:
+    def __call__(self) -> tuple[bytes, ...]:
         self._next += 1
         self._exposition.update(self._statuses[self._next % 2])
-        return self._exposition.join(False)
+        return self._exposition.chunks(False)

@@ -151,9 +151,10 @@ def test_a_fleet_that_changed_has_the_text_of_one_built_anew(
             for status in present.values():
                 exposition.update(status)
         joined = exposition.join(openmetrics)
+        chunks = exposition.chunks(openmetrics)
         anew = text_of(present.values(), openmetrics, cap)
         assert sorted(joined.split(b"\n")) == sorted(anew.split(b"\n"))
-        assert exposition.join(openmetrics) is joined
+        assert exposition.chunks(openmetrics) is chunks
 
 
 @deterministic

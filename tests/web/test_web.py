@@ -87,6 +87,16 @@ def test_who_accepts_gzip(header: str, accepted: bool) -> None:
     assert accepts_gzip(header) is accepted
 
 
+async def test_a_head_request_has_the_length_and_no_body() -> None:
+    async with serving(settings()) as client:
+        headers = {"Accept-Encoding": "identity"}
+        async with client.session.head(client.address + "/metrics", headers=headers) as response:
+            assert response.status == 200
+            assert int(response.headers["Content-Length"]) > 1000
+            assert response.headers["X-Content-Type-Options"] == "nosniff"
+        assert (await client.get("/-/healthy"))[0] == 200
+
+
 async def test_health_does_not_depend_on_targets() -> None:
     slow = Poll(interval=30.0, timeout=10.0, stale_after=60.0)
     async with (
