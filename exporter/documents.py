@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import stat
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ Loc = tuple[int | str, ...]
 """Where a value stands: keys and indices from the root."""
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MAX_FILE = 32 * 2**20
-_USER_INFO = re.compile(r"//[^/@\s]*@")
+_USER_INFO = re.compile(r"(^['\"]?(?:\w+:/*)?).*@")
 _WANTED = {
     "model_type": "a mapping of keys",
     "model_attributes_type": "a mapping of keys",
@@ -88,6 +89,10 @@ def read_document(file: Path) -> Document:
     """Raises ConfigError for a file that is no YAML mapping, or names a key twice."""
     path = str(file)
     try:
+        mode = file.stat().st_mode
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+            # A pipe would keep this thread for ever.
+            raise ConfigError([Problem(path, "", "no regular file", "a file that can be read")])
         with file.open("rb") as stream:
             raw = stream.read(_MAX_FILE + 1)
     except OSError as error:
@@ -104,9 +109,9 @@ def read_document(file: Path) -> Document:
         place = f"{path}:{mark.line + 1}" if mark is not None else path
         found = ": ".join(filter(None, (error.context, error.problem))) or "an error"
         raise ConfigError([Problem(place, "", found, "one YAML document")]) from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        found = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ConfigError([Problem(path, "", found, "YAML in UTF-8")]) from None
+    except Exception as error:  # noqa: BLE001 - the library raises what a bad tag makes it stumble on
+        # Its text may quote a value.
+        raise ConfigError([Problem(path, "", type(error).__name__, "YAML in UTF-8")]) from None
     if data is None:
         data = {}
     if not isinstance(data, dict):
@@ -151,6 +156,8 @@ def problem_of(model: type[BaseModel], place: str, item: Any) -> Problem:
     wanted = _WANTED.get(item["type"]) or _INPUT.sub("", item["msg"])
     cause = item.get("ctx", {}).get("error")
     found = cause.found if isinstance(cause, ContradictionError) else show(item["input"])
+    if _may_be_secret(loc, item["input"]) and not isinstance(cause, ContradictionError):
+        found = "something else"
     if item["type"] == "missing":
         found = "nothing"
     return Problem(place, key_text(loc), found, wanted)
@@ -187,6 +194,13 @@ def key_text(loc: Loc) -> str:
     return ".".join(map(str, loc))
 
 
+def _may_be_secret(loc: Loc, value: object) -> bool:
+    """Whether somebody may have put a secret itself at `loc`, where its file belongs."""
+    if not any(part in ("auth", "basic", "state") for part in loc) or loc[-1] == "url":
+        return False
+    return not (str(loc[-1]).endswith("_file") and isinstance(value, str) and value[:1] in "/.")
+
+
 def show(value: object) -> str:
     """A value for people: short, and without credentials in an address."""
     if isinstance(value, Mapping):
@@ -196,5 +210,7 @@ def show(value: object) -> str:
     if value is None:
         return "nothing"
     text = repr(value)
-    text = _USER_INFO.sub("//***@", text)
+    if "@" in text or "?" in text:
+        # What stands before an at sign or after a question mark of an address may be a secret.
+        text = _USER_INFO.sub(r"\1***@", text.partition("?")[0].rstrip("'\"") + "'")
     return text if len(text) <= 80 else text[:77] + "..."

@@ -9,6 +9,7 @@ https://github.com/prometheus/OpenMetrics/blob/v1.0.0/specification/OpenMetrics.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 
 from exporter.catalogue import (
@@ -26,6 +27,8 @@ _WHOLE: dict[float, bytes] = {n: b"%d\n" % n for n in range(4096)}
 """Values that occur all the time, with their line ends."""
 _ONE = _WHOLE[1]
 _EXACT = 2.0**53
+LONGEST_LABEL = 1024
+"""Characters of a label value: a replica repeats its model's name on each of its lines."""
 _CHUNK_TARGETS = 500
 _KEPT_LINES = 4
 """Lines of adapters that are kept for a replica, in multiples of those that are shown."""
@@ -34,7 +37,13 @@ EOF = b"# EOF\n"
 
 
 def escape(value: str) -> str:
-    """A label value as it stands between quotes: only backslash, quote and newline are escaped."""
+    """A label value as it stands between quotes: only backslash, quote and newline are escaped.
+
+    One that is too long is cut, and ends with a digest of the whole, so that two stay two.
+    """
+    if len(value) > LONGEST_LABEL:
+        digest = hashlib.blake2b(value.encode(errors="replace"), digest_size=8).hexdigest()
+        value = f"{value[:LONGEST_LABEL]}~{digest}"
     if "\\" in value or '"' in value or "\n" in value:
         return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
     return value

@@ -115,6 +115,11 @@ def _validated(sources: _Sources) -> tuple[Settings | None, list[Problem], set[L
     merged = copy.deepcopy(sources.merged())
     problems: list[Problem] = []
     removed: set[Loc] = set()
+    for key in sorted(merged.keys() - Settings.model_fields.keys()):
+        # Not left to the library, to which names with an underscore mean something else.
+        del merged[key]
+        place, wanted = sources.place((key,)), f"one of {', '.join(Settings.model_fields)}"
+        problems.append(Problem(place, key, "an unknown key", wanted))
     while True:
         try:
             return Settings(**merged), problems, removed
@@ -179,7 +184,10 @@ def _anchored(data: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         if isinstance(value, list):
             return [walk(item, key, above, depth + 1) for item in value]
         is_file = key.endswith("_file") or (above, key) == ("measurements", "file")
-        return str(folder / value) if is_file and isinstance(value, str) and value else value
+        if not is_file or not isinstance(value, str) or not (folder / value).exists():
+            # As it stands, so that a message shows what was written.
+            return value
+        return str(folder / value)
 
     anchored = dict(data)
     for section in ("targets", "measurements"):

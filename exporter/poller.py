@@ -15,9 +15,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from exporter.current import CurrentFleet
-from exporter.fetching.ask import Asker, Memory
+from exporter.fetching.ask import Asked, Asker, Memory
 from exporter.fetching.http import HttpClient
-from exporter.fleet import Reason, Target, TargetStatus
+from exporter.fleet import Reading, Reason, Target, TargetStatus
 from exporter.settings import Poll, TargetGroup
 
 LOG = logging.getLogger(__name__)
@@ -134,10 +134,11 @@ class Poller:
     async def _poll(self, target: Target, asker: Asker, memory: Memory) -> TargetStatus | None:
         try:
             asked = await asker.ask(target, memory, self._plan.poll.timeout)
-        except Exception:
+        except Exception as error:
             # A mistake of ours with one target's answer must not end the polls of the others.
             LOG.exception("poll failed", extra={"target": target.url})
-            return None
+            detail = f"a mistake of the exporter's own: {type(error).__name__}"
+            asked = Asked(Reading(reason=Reason.FORMAT, detail=detail), None, (), 0.0)
         before, noted = memory.last_up, memory.note
         status = self._fleet.record(target.url, asked, self._clock())
         if status is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
+from math import isfinite
 from typing import Annotated
 
 from pydantic import BeforeValidator
@@ -87,7 +88,7 @@ def show_size(size: int) -> str:
 
 def _validate_duration(value: object) -> float:
     # pydantic hands defaults and already validated values back.
-    return value if isinstance(value, float) else parse_duration(value)
+    return value if isinstance(value, float) and isfinite(value) else parse_duration(value)
 
 
 Memory = Annotated[int, BeforeValidator(parse_memory)]

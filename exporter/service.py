@@ -137,11 +137,16 @@ class Service:
                 settings = await asyncio.to_thread(self._load)
                 _refuse_what_needs_a_restart(self.settings, settings)
                 plan = self._plan(http, settings)
-            except ConfigError as error:
+            except Exception as error:  # noqa: BLE001 - whatever it is, the last good one stays
                 metrics.config_refused()
-                for problem in error.problems:
+                refused = error
+                if not isinstance(refused, ConfigError):
+                    # A mistake of ours; its text may quote a value.
+                    problem = Problem("settings", "", type(error).__name__, "settings")
+                    refused = ConfigError([problem])
+                for problem in refused.problems:
                     LOG.error("configuration refused", extra={"problem": str(problem)})
-                raise
+                raise refused from None
             self.settings = settings
             http.max_body = settings.poll.max_body
             fleet.stale_after = settings.poll.stale_after

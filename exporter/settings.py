@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import stat
 from pathlib import Path
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
@@ -63,6 +64,8 @@ def normalise_url(value: str) -> str:
 
 def _readable_file(path: Path) -> Path:
     try:
+        if stat.S_ISFIFO(path.stat().st_mode):
+            raise ValueError("a file, not a pipe")
         with path.open("rb"):
             return path
     except OSError as error:

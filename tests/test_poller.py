@@ -174,4 +174,7 @@ async def test_a_mistake_with_one_target_does_not_end_its_polls(
 
         monkeypatch.setattr(asker, "ask", broken_once)
         await running.poller.apply(plan)
-        assert (await running.polled(url, 1))[0].reason is Reason.UNSUPPORTED
+        first, second = (await running.polled(url, 2))[:2]
+        assert (first.up, first.reason, first.polls) == (False, Reason.FORMAT, 1)
+        assert first.detail == "a mistake of the exporter's own: RuntimeError"
+        assert second.reason is Reason.UNSUPPORTED

@@ -75,6 +75,9 @@ MODELS_MAX_AGE = 60.0
 """`/v1/models` costs the engine's event loop tens of milliseconds with hundreds of adapters."""
 VERSION_MAX_AGE = 300.0
 
+_MOST_COMMAS = 16
+"""In a name; one with more is taken for several, as its search would cost too much."""
+_MOST_PARTS = 2000
 _FIRST_WITHOUT_WAITING = (0, 11, 1)
 _VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?")
 _MAX_LORA = re.compile(r"\d{1,9}")
@@ -294,7 +297,9 @@ def _with_slots(
             active = frozenset(split_names(present.running, known))
             used = len(active)
             if engines > 1:
-                bound = sum(int(min(present.max_lora, used, n)) for n in per_engine.values())
+                bound = sum(
+                    int(min(present.max_lora, used, max(n, 0))) for n in per_engine.values()
+                )
                 used = max(used, bound)
                 source = Source.ACTIVITY_UPPER_BOUND
             if present.waiting_is_told:
@@ -342,8 +347,9 @@ def split_names(joined: str, known: frozenset[str]) -> list[str]:
     if not joined:
         return []
     parts = joined.split(",")
-    longest = max((name.count(",") for name in known if "," in name), default=0) + 1
-    if longest == 1:
+    commas = (name.count(",") for name in known if "," in name)
+    longest = max((count for count in commas if count <= _MOST_COMMAS), default=0) + 1
+    if longest == 1 or len(parts) > _MOST_PARTS:
         return parts
     best: list[tuple[int, int, int]] = [(0, 0, 0)]
     for end in range(1, len(parts) + 1):

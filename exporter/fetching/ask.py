@@ -97,8 +97,9 @@ class Asker:
         if reading.table is None:
             # The target may come back as another version, or as another engine.
             memory.answers.clear()
-            if target.engine == AUTO:
-                memory.engine = None
+        if target.engine == AUTO and (reading.table is None or reading.reason is Reason.NO_STATS):
+            # What answers without a series of that engine may by now be another engine.
+            memory.engine = None
         name = engine.name if engine is not None else None
         refused = (
             answer.detail

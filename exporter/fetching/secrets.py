@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat as stat_bits
 from pathlib import Path
 
 _MAX_BYTES = 64 * 1024
@@ -24,6 +25,9 @@ class SecretFile:
         try:
             stat = self._path.stat()
             stamp = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+            if not stat_bits.S_ISREG(stat.st_mode):
+                # A pipe would hold up all that waits for the loop.
+                raise SecretError(f"{self._path}: not a regular file")
             if stamp != self._stamp:
                 with self._path.open("rb") as stream:
                     raw = stream.read(_MAX_BYTES + 1)

@@ -6,7 +6,9 @@ The Redis client is an optional dependency, imported where it is used.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import stat
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -32,6 +34,7 @@ class StateClient:
         self._state = group.state
         self._tls = group.tls
         self._redis: Any = None
+        self._reading: threading.Thread | None = None
 
     async def close(self) -> None:
         """Ends the connection to the store."""
@@ -51,7 +54,27 @@ class StateClient:
 
     async def _file(self, request: Request) -> Answer:
         # Reopened each time: the server replaces it at every write.
-        return await asyncio.to_thread(self._read_file, Path(unquote(urlsplit(request.url).path)))
+        path = Path(unquote(urlsplit(request.url).path))
+        if self._reading is not None and self._reading.is_alive():
+            return Answer(reason=Reason.TIMEOUT, detail="state file: the last read still hangs")
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[Answer] = loop.create_future()
+
+        def tell(answer: Answer) -> None:
+            if not done.done():
+                done.set_result(answer)
+
+        def read() -> None:
+            answer = self._read_file(path)
+            # The loop may be closed by now.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(tell, answer)
+
+        # Of its own, and a daemon: a file system that hangs must hold up neither other work nor
+        # the end of the process.
+        self._reading = threading.Thread(target=read, name="state file", daemon=True)
+        self._reading.start()
+        return await done
 
     def _read_file(self, path: Path) -> Answer:
         try:
@@ -60,6 +83,8 @@ class StateClient:
                 return Answer(reason=Reason.FORMAT, detail="state file: not a regular file")
             with path.open("rb") as stream:
                 body = stream.read(self.max_body + 1)
+        except ValueError:
+            return Answer(reason=Reason.CONNECT, detail="state file: not a path")
         except OSError as error:
             reason = Reason.AUTH if isinstance(error, PermissionError) else Reason.CONNECT
             return Answer(reason=reason, detail=f"state file: {error.strerror}")
@@ -107,7 +132,7 @@ class StateClient:
                     options["password"] = SecretFile(state.password_file).read()
             if url.startswith("rediss:") and self._tls.ca_file is not None:
                 options["ssl_ca_certs"] = str(self._tls.ca_file)
-            self._redis = Redis.from_url(url, max_connections=2, **options)
+            self._redis = Redis.from_url(url, max_connections=32, **options)
         return self._redis
 
     async def _scan(self, client: Any, request: Request) -> Answer:

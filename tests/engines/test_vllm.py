@@ -397,6 +397,12 @@ def test_names_are_split_into_the_fewest_unknown_then_the_fewest(
     assert split_names(joined, frozenset(known)) == split
 
 
+def test_names_of_nothing_but_commas_do_not_hold_up_the_loop() -> None:
+    hostile = "," * 2000 + "x"
+    assert len(split_names("," * 8000, frozenset({hostile}))) == 8001
+    assert len(split_names("a," * 1000 + "a", frozenset({"," * 16}))) == 1001
+
+
 def test_an_adapter_may_have_the_name_of_the_base_model() -> None:
     table = row(read(info("base-model"), running(1), models=models_of("base-model", "b")))
     assert (table.registered, table.used) == (2, 1)

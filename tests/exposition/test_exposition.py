@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from exporter.catalogue import FLEET_FAMILIES
-from exporter.exposition import EOF, Exposition, number
+from exporter.exposition import EOF, Exposition, escape, number
 from exporter.fleet import (
     AdapterState,
     Reason,
@@ -316,3 +316,10 @@ def test_a_gateway_tells_of_many_replicas() -> None:
 )
 def test_numbers_are_written_exactly(value: float, text: bytes) -> None:
     assert number(value) == text + b"\n"
+
+
+def test_a_label_that_is_too_long_is_cut_and_stays_apart() -> None:
+    one, two = escape("m" * 5000), escape("m" * 5001)
+    assert one != two
+    assert len(one) < 1100
+    assert escape("m" * 1024) == "m" * 1024

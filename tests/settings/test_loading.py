@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -144,6 +145,40 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     binary = tmp_path / "binary.yml"
     binary.write_bytes(b"\xff\xfe\x00\xd8")
     assert len(problems(binary)) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["x: !!bool y1", 'x: !!int ""', "x: !!timestamp foo", "__pydantic_self__: 1", "_env_file: /x"],
+)
+def test_no_file_escapes_as_a_traceback(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "config.yml"
+    file.write_text(text + "\n")
+    assert len(problems(file)) == 1
+
+
+def test_a_pipe_is_no_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    pipe = tmp_path / "pipe"
+    assert problems(pipe) == [f"{pipe}: found no regular file; wanted a file that can be read"]
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        "static: ['admin:hunter2@10.0.0.5:8000']",
+        "static: ['http://u:hun/ter2hunter2@h']",
+        "static: ['http://h/?token=hunter2']",
+        "auth: hunter2token",
+        "auth: {bearer_token_file: hunter2token}",
+        "auth: {basic: 'admin:hunter2'}",
+        "engine: twinkle, state: {url: 'redis://:hun@hunter2@h/0'}",
+    ],
+)
+def test_secrets_in_the_wrong_place_are_not_repeated(tmp_path: Path, group: str) -> None:
+    file = tmp_path / "config.yml"
+    file.write_text(f"targets: [{{name: g, {group}}}]\n")
+    assert not [line for line in problems(file) if "hunter2" in line]
 
 
 def test_aliases_that_grow_without_end_do_not_hang(tmp_path: Path) -> None:
