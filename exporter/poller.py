@@ -1,8 +1,8 @@
 """Asks every target on its own schedule and keeps the fleet current.
 
-A slow or broken target delays nobody: each has its own task and deadline, and targets that did not
-answer last time wait for a place in a lane of their own, so that however many are dead, those that
-answer find room.
+A slow or broken target delays nobody: each has its own task and deadline, and targets that have
+not answered for some polls wait for a place in a lane of their own, so that however many are dead,
+those that answer find room.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ JITTER = 0.05
 START_SPREAD_SECONDS = 0.005
 """Time for each target over which the first polls are spread, at most one interval."""
 SUSPECT_SHARE = 4
-"""One in this many places is for targets that did not answer last time."""
+"""One in this many places is for targets that have not answered for some polls."""
+SUSPECT_AFTER = 3
+"""Polls without an answer after which a target waits there: a short outage is seen to end soon."""
 
 _UNANSWERED = frozenset({Reason.TIMEOUT, Reason.CONNECT, Reason.TLS, Reason.TOO_LARGE})
 
@@ -122,9 +124,11 @@ class Poller:
         swing = 0
         while True:
             await asyncio.sleep(max(due - loop.time(), 0.0))
-            async with self._suspect if memory.suspect else self._healthy:
+            suspect = memory.unanswered >= SUSPECT_AFTER
+            async with self._suspect if suspect else self._healthy:
                 status = await self._poll(target, asker, memory)
-            memory.suspect = status is None or status.reason in _UNANSWERED
+            silent = status is None or status.reason in _UNANSWERED
+            memory.unanswered = memory.unanswered + 1 if silent else 0
             swing += 1
             interval = self._plan.poll.interval
             early = JITTER * (2 * _phase(f"{target.url} {swing}") - 1)

@@ -15,7 +15,7 @@ from exporter.discovery.static import targets
 from exporter.exposition import Exposition
 from exporter.fetching.http import HttpClient
 from exporter.fleet import Reason, TargetStatus
-from exporter.poller import Poller, make_plan
+from exporter.poller import SUSPECT_AFTER, Poller, make_plan
 from exporter.settings import Poll, Settings, TargetGroup
 from tests.support import servers
 from tests.support.programs import until
@@ -89,7 +89,7 @@ async def test_the_dead_leave_room_for_the_living(running: Running) -> None:
         good = await stack.enter_async_context(http_server(vllm_routes()))
         await running.apply(settings(poll, *dead))
         for url in dead:
-            await running.polled(url, 1)
+            await running.polled(url, SUSPECT_AFTER)
         await running.apply(settings(poll, *dead, good))
         before = len(running.told)
         ours = len(await running.polled(good, 6))

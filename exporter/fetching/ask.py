@@ -50,8 +50,8 @@ class Memory:
     fallback_until: dict[str, float] = field(default_factory=dict)
     last_up: bool | None = None
     note: str = ""
-    suspect: bool = False
-    """Whether the last poll got no answer."""
+    unanswered: int = 0
+    """Polls without an answer since the last one that had one."""
 
 
 class Asker:
