@@ -24,6 +24,11 @@ class Prometheus:
         self._process = process
         self._url = f"http://127.0.0.1:{port}"
 
+    async def ready(self) -> bool:
+        """Whether it answers queries; it listens some time before."""
+        async with self._process.session.get(f"{self._url}/-/ready") as response:
+            return response.status == 200
+
     async def query(self, expression: str) -> dict[str, float]:
         """Values by model, replica and target, whatever of them the series has."""
         parameters = {"query": expression}
@@ -79,6 +84,7 @@ async def test_prometheus_sees_the_demo_run_out_and_recover(exporter: Path, tmp_
         assert printed.strip()
         await until(lambda: listens(port))
         prometheus = Prometheus(demo, port)
+        await until(prometheus.ready)
         await prometheus.has(f"count(count by (model) (lora_max)) == {len(MODELS)}")
         assert {key.split("/")[0] for key in await prometheus.query("lora_max")} == MODELS
         differ = "lora_free != clamp_min(lora_max - lora_used, 0)"
