@@ -12,14 +12,14 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 
-from exporter.catalogue import (
+from exporter.catalogue.family import Family
+from exporter.catalogue.fleet import (
     ADAPTER_STATE,
     FLEET_FAMILIES,
     REPLICA_FAMILIES,
     REPLICA_INFO,
     TARGET_FAILURE,
     TARGET_FAMILIES,
-    Family,
 )
 from exporter.fleet import Adapter, ReplicaStatus, TargetStatus
 

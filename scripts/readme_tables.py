@@ -9,7 +9,8 @@ from typing import Any, get_origin
 
 from pydantic import BaseModel, ByteSize
 
-from exporter.catalogue import EXPORTER_FAMILIES, FLEET_FAMILIES, Family
+from exporter.catalogue import FAMILIES
+from exporter.catalogue.family import Family
 from exporter.fleet import Reason
 from exporter.quantities import show_duration, show_size
 from exporter.settings import Poll, Settings
@@ -90,7 +91,7 @@ def _text(field: Any) -> str:
 
 def metrics_table() -> str:
     """All series: name, type, labels, meaning."""
-    rows = [_family(family) for family in (*FLEET_FAMILIES, *EXPORTER_FAMILIES)]
+    rows = [_family(family) for family in FAMILIES.values()]
     return _table(("Series", "Type", "Labels", "Stability", "Meaning"), rows)
 
 

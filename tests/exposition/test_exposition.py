@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from exporter.catalogue import FLEET_FAMILIES
+from exporter.catalogue.fleet import FLEET_FAMILIES
 from exporter.exposition import EOF, Exposition, escape, number
 from exporter.fleet import (
     AdapterState,

@@ -1,32 +1,8 @@
-"""Every series, declared once: name, type, labels, help, stability."""
+"""Series of replicas, their adapters, and targets."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
-
-
-@dataclass(frozen=True, slots=True)
-class Family:
-    """One metric family. `labels` are in the order in which they are rendered.
-
-    Experimental: no released engine is known to tell it, so its meaning may still change.
-    """
-
-    name: str
-    type: Literal["gauge", "counter"]
-    labels: tuple[str, ...]
-    help: str
-    stability: Literal["stable", "experimental"] = "stable"
-
-    def header(self, openmetrics: bool) -> bytes:
-        """HELP and TYPE. OpenMetrics names a counter's family without `_total`."""
-        name = self.name
-        if openmetrics and self.type == "counter":
-            name = name.removesuffix("_total")
-        return f"# HELP {name} {self.help}\n# TYPE {name} {self.type}\n".encode()
-
+from exporter.catalogue.family import Family
 
 _REPLICA = ("model", "replica_id")
 _SLOTS = (*_REPLICA, "slot_kind")
@@ -221,42 +197,3 @@ FLEET_FAMILIES: tuple[Family, ...] = (
     *TARGET_FAMILIES,
 )
 """All that is rendered from the fleet, in order."""
-
-EXPORTER_FAMILIES: tuple[Family, ...] = (
-    Family(
-        "lora_exporter_build_info",
-        "gauge",
-        ("version", "python_version"),
-        "The exporter's version. Always 1.",
-    ),
-    Family(
-        "lora_exporter_config_last_reload_successful",
-        "gauge",
-        (),
-        "1 when the last attempt to load the configuration succeeded, else 0.",
-    ),
-    Family(
-        "lora_exporter_config_last_reload_success_timestamp_seconds",
-        "gauge",
-        (),
-        "Unix time of the last successful load of the configuration.",
-    ),
-    Family(
-        "lora_exporter_poll_failures_total",
-        "counter",
-        ("engine", "reason"),
-        "Polls of all targets that gave no adapter table, by engine (auto: not detected yet) and "
-        "reason.",
-    ),
-    Family(
-        "lora_exporter_targets",
-        "gauge",
-        (),
-        "Targets that are polled.",
-    ),
-)
-"""What the exporter says of itself; the process_* series of the client library come on top."""
-
-FAMILIES: Mapping[str, Family] = {
-    family.name: family for family in (*FLEET_FAMILIES, *EXPORTER_FAMILIES)
-}
