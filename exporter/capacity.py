@@ -14,7 +14,7 @@ from rich.table import Table
 
 from exporter.current import CurrentFleet
 from exporter.discovery import static
-from exporter.exposition import Exposition
+from exporter.exposition.fleet import Exposition
 from exporter.fetching.ask import Memory
 from exporter.fetching.http import HttpClient
 from exporter.fleet import Fleet, ReplicaStatus, Target, TargetStatus
@@ -89,10 +89,15 @@ def _replica(replica: ReplicaStatus) -> dict[str, Any]:
     }
 
 
+def plain_table() -> Table:
+    """A table without lines, which suits a terminal and grep."""
+    return Table(box=None, header_style="bold", pad_edge=False)
+
+
 def print_table(fleet: Fleet, console: Console) -> None:
     """The table of the page, with as many columns as the width has room for."""
     wide = console.width >= _WIDE
-    table = Table(box=None, header_style="bold", pad_edge=False)
+    table = plain_table()
     table.add_column("Model", overflow="fold", min_width=10)
     table.add_column("Replica", overflow="fold", min_width=10)
     if wide:

@@ -191,6 +191,8 @@ class TargetStatus:
     polls: int | None = None
     failures: int | None = None
     last_success: float | None = None
+    table_at: float | None = None
+    """When the last table was read, whole or in part."""
     duration: float | None = None
     """Of the last poll, seconds."""
     replicas: tuple[ReplicaStatus, ...] = ()

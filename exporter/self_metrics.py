@@ -18,7 +18,7 @@ from prometheus_client.openmetrics.exposition import generate_latest as generate
 from exporter import __version__
 from exporter.catalogue import FAMILIES
 from exporter.engines import AUTO, ENGINES
-from exporter.exposition import EOF
+from exporter.exposition.text import EOF
 from exporter.fleet import Reason, TargetStatus
 
 # A second series for each counter, with the time of its creation, which nobody asked for.
@@ -39,6 +39,7 @@ class SelfMetrics:
             "lora_exporter_config_last_reload_success_timestamp_seconds"
         )
         self._gauge("lora_exporter_targets").set_function(targets)
+        self._late: dict[str, Gauge] = {}
         failures = FAMILIES["lora_exporter_poll_failures_total"]
         self._failures = Counter(
             failures.name, failures.help, failures.labels, registry=self._registry
@@ -64,6 +65,18 @@ class SelfMetrics:
         """A target was polled."""
         if status.reason is not None:
             self._failures.labels(status.engine or AUTO, status.reason.value).inc()
+
+    def planned(self, seconds: float, inventory_read: float | None) -> None:
+        """All models were planned; `inventory_read`: unix seconds, None without inventory."""
+        self._set("lora_exporter_plan_duration_seconds", seconds)
+        if inventory_read is not None:
+            self._set("lora_exporter_inventory_last_success_timestamp_seconds", inventory_read)
+
+    def _set(self, name: str, value: float) -> None:
+        """Sets a gauge that does not exist before it has a value."""
+        if name not in self._late:
+            self._late[name] = self._gauge(name)
+        self._late[name].set(value)
 
     def text(self, openmetrics: bool) -> bytes:
         """The series' text, without an end mark."""

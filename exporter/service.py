@@ -14,9 +14,10 @@ from exporter import __version__
 from exporter.current import CurrentFleet
 from exporter.discovery import static
 from exporter.documents import ConfigError, Problem
-from exporter.exposition import Exposition
+from exporter.exposition.fleet import Exposition
 from exporter.fetching.http import HttpClient, TlsError
-from exporter.measuring import MeasurementFile
+from exporter.fleet import TargetStatus
+from exporter.live import LivePlans
 from exporter.naming import here
 from exporter.poller import Plan, Poller, make_plan
 from exporter.self_metrics import SelfMetrics
@@ -62,36 +63,46 @@ class Service:
             exposition = Exposition(settings.poll.max_adapters)
             fleet = CurrentFleet(exposition, settings.poll.stale_after, here())
             metrics = SelfMetrics(lambda: len(fleet))
-            poller = Poller(fleet, metrics.polled, self._clock)
+            live = LivePlans(fleet, lambda: self.settings, metrics.planned, self._clock)
+
+            def on_poll(status: TargetStatus) -> None:
+                metrics.polled(status)
+                live.polled()
+
+            poller = Poller(fleet, on_poll, self._clock)
             plan = self._plan(http, settings)
-            measured = MeasurementFile()
             state = WebState(
                 fleet=fleet,
                 self_metrics=metrics,
                 http=http,
                 settings=lambda: self.settings,
                 telemetry_path=settings.web.telemetry_path,
-                reload=lambda: self._reload(fleet, poller, http, metrics),
+                reload=lambda: self._reload(fleet, poller, http, metrics, live),
                 clock=self._clock,
                 this_host=here(),
-                measurements=lambda: measured.read(self.settings.measurements.file),
+                live=live,
             )
             runner = web.AppRunner(
                 make_app(state), access_log=None, shutdown_timeout=SHUTDOWN_SECONDS
             )
             await runner.setup()
+            planning: asyncio.Task[None] | None = None
             try:
                 self.address = await self._listen(runner, settings.web.listen_address)
                 LOG.info("listening", extra={"address": self.address})
                 metrics.config_loaded(self._clock())
                 self._handle_signals(state)
                 await poller.apply(plan)
+                planning = asyncio.create_task(live.run(), name="plans")
                 if on_ready is not None:
                     on_ready(self.address)
                 await self._stop.wait()
                 state.stopping = True
                 LOG.info("lora-exporter stops")
             finally:
+                if planning is not None:
+                    planning.cancel()
+                live.close()
                 await poller.stop()
                 await runner.cleanup()
 
@@ -129,7 +140,12 @@ class Service:
             raise ConfigError([Problem("targets", "tls", str(error), wanted)]) from None
 
     async def _reload(
-        self, fleet: CurrentFleet, poller: Poller, http: HttpClient, metrics: SelfMetrics
+        self,
+        fleet: CurrentFleet,
+        poller: Poller,
+        http: HttpClient,
+        metrics: SelfMetrics,
+        live: LivePlans,
     ) -> None:
         """All of a new configuration comes into force, or nothing of it."""
         async with self._reloading:
@@ -149,10 +165,9 @@ class Service:
                 raise refused from None
             self.settings = settings
             http.max_body = settings.poll.max_body
-            fleet.stale_after = settings.poll.stale_after
-            fleet.exposition.set_max_adapters(settings.poll.max_adapters)
+            fleet.set_limits(settings.poll.stale_after, settings.poll.max_adapters)
             await poller.apply(plan)
-            fleet.render_all()
+            live.again()
             metrics.config_loaded(self._clock())
             LOG.info("configuration reloaded")
 

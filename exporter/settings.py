@@ -333,7 +333,10 @@ class CardSettings(_Section):
     utilization: Annotated[float, Field(gt=0, le=1)] = 1.0
     """Share of what a replica was measured to serve that is planned with."""
     target_tokens_per_second: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    """Tokens per second that the model is to serve."""
+    """Tokens per second that the model is to serve; without it, what was observed counts."""
+    reserve: Annotated[int, Field(ge=0)] | None = None
+    """Slots of the model that are to stay free; by default 1 of exclusive slots, 0 of evictable
+    ones."""
     profile: Text | None = None
     """Measurement in force; else the newest."""
 
@@ -378,6 +381,26 @@ class InventorySettings(_Section):
 
     nodes: CliSuppress[dict[str, NodeSettings]] = {}
     """Nodes by name."""
+
+
+class Planning(_Section):
+    """How models are planned."""
+
+    interval: Annotated[Duration, Field(gt=0)] = 15.0
+    """Time between two plannings."""
+    demand_window: Annotated[Duration, Field(gt=0)] = 3600.0
+    """Time within which the highest observed rate counts as demand. After a start it must pass
+    before replicas that observed demand needs are told."""
+
+    @model_validator(mode="after")
+    def _order(self) -> Self:
+        if self.demand_window < self.interval:
+            raise ContradictionError(
+                f"demand_window {show_duration(self.demand_window)}, "
+                f"interval {show_duration(self.interval)}",
+                "demand_window to be at least interval",
+            )
+        return self
 
 
 class Measurements(_Section):
@@ -428,6 +451,8 @@ class Settings(BaseSettings):
     """Quotas by owner."""
     models: CliSuppress[dict[str, CardSettings]] = {}
     """Cards by model."""
+    planning: Planning = Planning()
+    """How models are planned."""
     measurements: Measurements = Measurements()
     """What one replica was measured to serve."""
     inventory: InventorySettings = InventorySettings()

@@ -13,10 +13,10 @@ from exporter.catalogue import FAMILIES
 from exporter.catalogue.family import Family
 from exporter.fleet import Reason
 from exporter.quantities import show_duration, show_size
-from exporter.settings import Poll, Settings
+from exporter.settings import Planning, Poll, Settings
 
 README = Path(__file__).parents[1] / "README.md"
-_DURATIONS = {"interval", "timeout", "stale_after"}
+_DURATIONS = {"interval", "timeout", "stale_after", "demand_window"}
 _REASONS = {
     Reason.CONNECT: "nobody answers, or the connection ends in the middle of an answer",
     Reason.TIMEOUT: "no answer within `poll.timeout`",
@@ -76,7 +76,7 @@ def _models(annotation: Any) -> Iterable[type[BaseModel]]:
 
 def _default(model: type[BaseModel], key: str) -> str:
     value = model.model_fields[key].default
-    if model is Poll and key in _DURATIONS:
+    if model in (Poll, Planning) and key in _DURATIONS:
         value = show_duration(value)
     elif isinstance(value, ByteSize):
         value = show_size(value)

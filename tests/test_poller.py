@@ -12,7 +12,7 @@ from aiohttp import web
 
 from exporter.current import CurrentFleet
 from exporter.discovery.static import targets
-from exporter.exposition import Exposition
+from exporter.exposition.fleet import Exposition
 from exporter.fetching.http import HttpClient
 from exporter.fleet import Reason, TargetStatus
 from exporter.poller import SUSPECT_AFTER, Poller, make_plan
@@ -59,7 +59,7 @@ def settings(poll: Poll, *urls: str, **group: str) -> Settings:
 
 
 async def test_each_target_is_polled_whatever_the_others_do(running: Running) -> None:
-    poll = Poll(interval=0.2, timeout=0.1, stale_after=1.0)
+    poll = Poll(interval="200ms", timeout="100ms", stale_after="1s")
     async with contextlib.AsyncExitStack() as stack:
         good = [await stack.enter_async_context(http_server(vllm_routes())) for _ in range(3)]
         bad = [
@@ -81,7 +81,7 @@ async def test_each_target_is_polled_whatever_the_others_do(running: Running) ->
 
 async def test_the_dead_leave_room_for_the_living(running: Running) -> None:
     """Forty targets that time out, eight places: together they need more than all of them."""
-    poll = Poll(interval=0.5, timeout=0.4, stale_after=2.0, concurrency=8)
+    poll = Poll(interval="500ms", timeout="400ms", stale_after="2s", concurrency=8)
     async with contextlib.AsyncExitStack() as stack:
         dead = [
             await stack.enter_async_context(raw_server(servers.never_answers)) for _ in range(40)
@@ -110,7 +110,7 @@ async def test_no_more_polls_at_once_than_allowed(running: Running) -> None:
         under_way -= 1
         return web.Response(text="x")
 
-    poll = Poll(interval=0.2, timeout=0.15, stale_after=1.0, concurrency=4)
+    poll = Poll(interval="200ms", timeout="150ms", stale_after="1s", concurrency=4)
     routes: dict[str, Handler] = {"/api/v1/twinkle/capacity_info": slow}
     async with contextlib.AsyncExitStack() as stack:
         urls = [await stack.enter_async_context(http_server(routes)) for _ in range(12)]
@@ -121,7 +121,7 @@ async def test_no_more_polls_at_once_than_allowed(running: Running) -> None:
 
 
 async def test_plans_are_swapped_and_what_stays_keeps_its_counts(running: Running) -> None:
-    poll = Poll(interval=0.05, timeout=0.05, stale_after=1.0)
+    poll = Poll(interval="50ms", timeout="50ms", stale_after="1s")
     async with http_server(vllm_routes()) as stays, http_server(vllm_routes()) as goes:
         await running.apply(settings(poll, stays, goes))
         await running.polled(stays, 3)
@@ -140,7 +140,7 @@ async def test_plans_are_swapped_and_what_stays_keeps_its_counts(running: Runnin
 
 
 async def test_a_target_that_changed_group_settings_starts_anew(running: Running) -> None:
-    poll = Poll(interval=0.05, timeout=0.05, stale_after=1.0)
+    poll = Poll(interval="50ms", timeout="50ms", stale_after="1s")
     async with http_server(vllm_routes()) as url:
         await running.apply(settings(poll, url))
         await running.polled(url, 2)
@@ -158,7 +158,7 @@ async def test_a_target_that_changed_group_settings_starts_anew(running: Running
 async def test_a_mistake_with_one_target_does_not_end_its_polls(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    poll = Poll(interval=0.05, timeout=0.05, stale_after=1.0)
+    poll = Poll(interval="50ms", timeout="50ms", stale_after="1s")
     async with http_server({"/metrics": text_handler("x")}) as url:
         plan_settings = settings(poll, url)
         plan = make_plan(running.http, poll, plan_settings.targets, targets(plan_settings))

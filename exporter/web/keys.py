@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from aiohttp import web
 
 from exporter.current import CurrentFleet
 from exporter.fetching.http import HttpClient
-from exporter.planning.needed import Measurement
+from exporter.live import LivePlans
 from exporter.self_metrics import SelfMetrics
 from exporter.settings import Settings
 
@@ -29,8 +29,7 @@ class WebState:
     clock: Callable[[], float]
     """Unix seconds."""
     this_host: str
-    measurements: Callable[[], Mapping[str, tuple[Measurement, ...]]]
-    """What replicas were measured to serve, by model."""
+    live: LivePlans
     stopping: bool = False
     probing: int = 0
     """Probes under way."""

@@ -14,7 +14,7 @@ from aiohttp import web
 from exporter.current import name_replicas
 from exporter.discovery.static import make_target, targets
 from exporter.engines import AUTO, ENGINES
-from exporter.exposition import Exposition
+from exporter.exposition.fleet import Exposition
 from exporter.fetching.ask import Asked, Asker, Exchange, Memory
 from exporter.fetching.http import TlsError
 from exporter.fleet import Target, TargetStatus

@@ -10,8 +10,9 @@ import zlib
 from aiohttp import web
 
 from exporter.current import CurrentFleet
-from exporter.exposition import Exposition
+from exporter.exposition.fleet import Exposition
 from exporter.fetching.http import HttpClient
+from exporter.live import LivePlans
 from exporter.self_metrics import SelfMetrics
 from exporter.settings import Settings
 from exporter.web.app import make_app
@@ -74,7 +75,7 @@ async def _stall() -> tuple[float, int]:
             reload=_never,
             clock=time.time,
             this_host="here",
-            measurements=dict,
+            live=LivePlans(fleet, Settings, lambda *_: None),
         )
         runner = web.AppRunner(make_app(state), access_log=None)
         await runner.setup()

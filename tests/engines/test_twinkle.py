@@ -11,7 +11,7 @@ import pytest
 
 from exporter.engines import ENGINES
 from exporter.engines.base import Answer
-from exporter.exposition import Exposition
+from exporter.exposition.fleet import Exposition
 from exporter.fleet import AdapterState, Reading, Reason, ReplicaTable, SlotKind, Source, Target
 from tests.support.captures import (
     GATEWAY_TARGET,

@@ -69,7 +69,7 @@ def test_a_bad_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert problems(HERE / "good.yml") == [
         "environment variable LORA_EXPORTER_POLL_TIMEOUT: found an unknown setting; wanted "
         "LORA_EXPORTER_SECTION__KEY, SECTION being one of CONFIG, WEB, POLL, PROBE, LOG, TARGETS, "
-        "CLASSES, OWNERS, MODELS, MEASUREMENTS, INVENTORY",
+        "CLASSES, OWNERS, MODELS, PLANNING, MEASUREMENTS, INVENTORY",
         "environment variable LORA_EXPORTER_POLL__INTERVAL: poll.interval: found 'often'; wanted "
         "a duration with its unit, such as 10s, 1m30s or 500ms",
     ]

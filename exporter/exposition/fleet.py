@@ -1,18 +1,13 @@
-"""Fleet -> bytes, in the Prometheus text format 0.0.4 and in OpenMetrics 1.0.
+"""Fleet -> bytes.
 
 Text is rendered when a target's status changes, one fragment per target and family, and joined
 when somebody scrapes. Samples are the same in both formats; only headers and the end differ.
-
-Formats: https://prometheus.io/docs/instrumenting/exposition_formats/ and
-https://github.com/prometheus/OpenMetrics/blob/v1.0.0/specification/OpenMetrics.md
 """
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, field
 
-from exporter.catalogue.family import Family
 from exporter.catalogue.fleet import (
     ADAPTER_STATE,
     FLEET_FAMILIES,
@@ -21,58 +16,21 @@ from exporter.catalogue.fleet import (
     TARGET_FAILURE,
     TARGET_FAMILIES,
 )
+from exporter.exposition.text import ONE, WHOLE, number, series
 from exporter.fleet import Adapter, ReplicaStatus, TargetStatus
 
-_WHOLE: dict[float, bytes] = {n: b"%d\n" % n for n in range(4096)}
-"""Values that occur all the time, with their line ends."""
-_ONE = _WHOLE[1]
-_EXACT = 2.0**53
-LONGEST_LABEL = 1024
-"""Characters of a label value: a replica repeats its model's name on each of its lines."""
 _CHUNK_TARGETS = 500
 _KEPT_LINES = 4
 """Lines of adapters that are kept for a replica, in multiples of those that are shown."""
 _NOTHING: tuple[bytes, ...] = (b"",) * (len(REPLICA_FAMILIES) + 2)
-EOF = b"# EOF\n"
-
-
-def escape(value: str) -> str:
-    """A label value as it stands between quotes: only backslash, quote and newline are escaped.
-
-    One that is too long is cut, and ends with a digest of the whole, so that two stay two.
-    """
-    if len(value) > LONGEST_LABEL:
-        digest = hashlib.blake2b(value.encode(errors="replace"), digest_size=8).hexdigest()
-        value = f"{value[:LONGEST_LABEL]}~{digest}"
-    if "\\" in value or '"' in value or "\n" in value:
-        return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
-    return value
-
-
-def number(value: float) -> bytes:
-    """A sample's value with its line end."""
-    if value in _WHOLE:
-        return _WHOLE[value]
-    if isinstance(value, int) or (value.is_integer() and abs(value) < _EXACT):
-        return b"%d\n" % int(value)
-    return repr(value).encode() + b"\n"
 
 
 def _fragments(prefixes: tuple[bytes, ...], values: tuple[float | None, ...]) -> list[bytes]:
     """Lines for the values that are known, and nothing for the others."""
     return [
-        b"" if value is None else prefix + (_WHOLE.get(value) or number(value))
+        b"" if value is None else prefix + (WHOLE.get(value) or number(value))
         for prefix, value in zip(prefixes, values, strict=True)
     ]
-
-
-def series(family: Family, *values: str) -> bytes:
-    """A sample's line up to its value."""
-    labels = ",".join(
-        f'{name}="{escape(value)}"' for name, value in zip(family.labels, values, strict=True)
-    )
-    # A lone surrogate is no text that UTF-8 could carry.
-    return f"{family.name}{{{labels}}} ".encode(errors="replace")
 
 
 @dataclass(slots=True)
@@ -246,7 +204,7 @@ class Exposition:
         )
         if info_of != text.info_of:
             # Namespace and pod come with the discovery that knows them.
-            text.info = series(REPLICA_INFO, *text.identity[:2], *info_of, "", "") + _ONE
+            text.info = series(REPLICA_INFO, *text.identity[:2], *info_of, "", "") + ONE
             text.info_of = info_of
         fragments.append(text.info)
         return fragments
@@ -264,7 +222,7 @@ class Exposition:
                 if adapter not in lines:
                     name, state = adapter
                     line = series(ADAPTER_STATE, model, replica_id, name, state.value)
-                    lines[adapter] = line + _ONE
+                    lines[adapter] = line + ONE
             return b"".join(map(lines.__getitem__, named))
 
     def _target(self, status: TargetStatus, prefixes: tuple[bytes, ...]) -> list[bytes]:
@@ -281,5 +239,5 @@ class Exposition:
         fragments = _fragments(prefixes, values)
         if status.reason is not None:
             line = series(TARGET_FAILURE, status.target.url, status.reason.value)
-            fragments[TARGET_FAMILIES.index(TARGET_FAILURE)] = line + _ONE
+            fragments[TARGET_FAMILIES.index(TARGET_FAILURE)] = line + ONE
         return fragments
