@@ -252,10 +252,12 @@ def _across(settings: Settings, sources: _Sources) -> Iterable[Problem]:
     for model, card in settings.models.items():
         if card.class_name is not None and card.class_name not in settings.classes:
             loc = ("models", model, "class")
-            known = ", ".join(settings.classes) or "a class that classes: declares"
-            yield Problem(
-                sources.place(loc), key_text(loc), repr(card.class_name), f"one of {known}"
+            known = (
+                f"one of {', '.join(settings.classes)}"
+                if settings.classes
+                else "a class that classes declares"
             )
+            yield Problem(sources.place(loc), key_text(loc), repr(card.class_name), known)
     for name, node in settings.inventory.nodes.items():
         for model in sorted(node.replicas.keys() - settings.models.keys()):
             loc = ("inventory", "nodes", name, "replicas", model)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from exporter.cluster import RESOURCES, Inventory, Node, Resources, States
 from exporter.documents import ConfigError, Document, problem_of
@@ -18,7 +18,13 @@ from exporter.planning.demand import Seen
 from exporter.planning.needed import Measurement
 from exporter.planning.situation import Situation, with_seen
 from exporter.quantities import Memory, Thousandths, show_size, show_thousandths
-from exporter.settings import CardSettings, NodeSettings, QuotaSettings, Settings
+from exporter.settings import (
+    CardSettings,
+    ContradictionError,
+    NodeSettings,
+    QuotaSettings,
+    Settings,
+)
 
 MARK = "snapshot"
 """Key that tells a snapshot from a configuration."""
@@ -59,6 +65,18 @@ class Snapshot(_Section):
     """In force, by model."""
     seen: dict[str, Seen] = {}
     """What was seen of the load, by model."""
+
+    @model_validator(mode="after")
+    def _known_classes(self) -> Self:
+        for model, card in self.models.items():
+            if card.class_name is not None and card.class_name not in self.classes:
+                known = (
+                    f"one of {', '.join(self.classes)}"
+                    if self.classes
+                    else "a class that classes declares"
+                )
+                raise ContradictionError(f"models.{model}.class {card.class_name!r}", known)
+        return self
 
 
 def take(settings: Settings, situation: Situation) -> Snapshot:

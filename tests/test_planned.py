@@ -16,31 +16,12 @@ from exporter.planning.headroom import Headroom
 from exporter.planning.plans import TargetError
 from exporter.planning.whatif import WhatIfError
 from exporter.settings import CardSettings
-
-EXAMPLE = """
-classes: {gold: 100, standard: 50, batch: 0}
-models:
-  chat: {class: gold, gpus: 1, target_tokens_per_second: 9000}
-  embed: {class: standard, gpus: 1}
-  batch-llm: {class: batch, gpus: 1, min_replicas: 3}
-  big: {class: gold, gpus: 2}
-measurements: {file: FILE}
-inventory:
-  nodes:
-    a: {gpus: 4, replicas: {batch-llm: 2, chat: 1}}
-    b: {gpus: 2, replicas: {embed: 1, batch-llm: 1}}
-    c: {gpus: 1}
-"""
-MEASURED = "chat: [{tokens_per_second: 2400, profile: h100-chat}]\n"
+from tests.support.example import MEASURED, write_example
 
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
-    measurements = tmp_path / "measurements.yml"
-    measurements.write_text(MEASURED)
-    file = tmp_path / "config.yml"
-    file.write_text(EXAMPLE.replace("FILE", str(measurements)))
-    return file
+    return write_example(tmp_path)
 
 
 def test_the_plan_of_the_worked_example(config: Path) -> None:
