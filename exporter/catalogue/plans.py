@@ -20,8 +20,8 @@ MODEL_INFO = _gauge(
 MODEL_REPLICAS = _gauge(
     "lora_model_replicas",
     (*_MODEL, "state"),
-    "Replicas by state: ready (the last poll could be read), unknown (they count as current and "
-    "could not be read); starting and draining where the inventory tells.",
+    "Replicas by state: ready (their table is known), unknown (they count as current and their "
+    "table is not known); starting and draining where the inventory tells.",
 )
 CURRENT = _gauge(
     "lora_model_current_replicas",
