@@ -277,6 +277,13 @@ def warnings(settings: Settings) -> Iterable[str]:
             path = urlsplit(url).path
             if path.endswith(("/metrics", "/capacity_info")) or path == "/v1":
                 yield f"targets: {url}: wanted the address of the replica, not of one of its pages"
+    file = settings.measurements.file
+    measured = read_measurements(file) if file is not None else {}
+    for model, card in settings.models.items():
+        profiles = [one.profile for one in measured.get(model, ())]
+        if card.profile is not None and card.profile not in profiles:
+            known = ", ".join(profiles) or "none"
+            yield f"models.{model}.profile: no measurement has it; those of the model: {known}"
     owners = {card.owner for card in settings.models.values()}
     for owner in sorted(settings.owners.keys() - owners):
         yield f"owners.{owner}: no model has this owner"
