@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alerts.generator.alerts.common import all_slots_known, latest, on_gateway_total, view
 from alerts.generator.inputs import AlertLimits
-from alerts.generator.recordings.slots import full
+from alerts.generator.recordings.slots import full, known_before
 from alerts.generator.rules import Context, Definition, Either, Text, one
 
 
@@ -13,6 +13,7 @@ def _expression(context: Context, limits: AlertLimits) -> Either:
     return one(
         f"{held} > 0",
         full(context.inputs.common.dip.value),
+        known_before(context.inputs.common.dip.value),
         on_gateway_total("unless", context),
         all_slots_known(context),
     )

@@ -51,6 +51,14 @@ def rules(inputs: Inputs) -> Iterator[Recording]:
     )
 
 
-def full(window: str, kind: str = "exclusive") -> Clause:
-    """No slot was free for the window; one reading of 0 is none."""
-    return Clause("and", f'max_over_time(model:lora_free:sum{{slot_kind="{kind}"}}[{window}]) == 0')
+_HELD = 'model:lora_free:sum{slot_kind="exclusive"}'
+
+
+def full(window: str) -> Clause:
+    """No held slot was free for the window; one reading of 0 is not enough."""
+    return Clause("and", f"max_over_time({_HELD}[{window}]) == 0")
+
+
+def known_before(window: str) -> Clause:
+    """Not the only reading of the window: an exporter may read something else once."""
+    return Clause("and", f"last_over_time({_HELD}[{window}] offset {window})")
