@@ -13,6 +13,46 @@ from tests.alerts.timelines import Timeline, Value, between, minutes, rising
 FIRED = 'group by (alertname) (last_over_time(ALERTS{{alertstate="firing"}}[{}m]))'
 
 
+def since(first: int) -> Value:
+    """1 from a step on, and 0 before."""
+    return lambda step: int(step >= first)
+
+
+def before(last: int) -> Value:
+    """1 until a step, and 0 from it on."""
+    return lambda step: int(step < last)
+
+
+def except_between(first: int, last: int) -> Value:
+    """0 from one step to another, else 1."""
+    return lambda step: int(not first <= step < last)
+
+
+def first_known(one: Value, other: Value) -> Value:
+    """The one, and where it is not there the other."""
+
+    def at(step: int) -> float | None:
+        found = one(step)
+        return other(step) if found is None else found
+
+    return at
+
+
+def now_and_then(every: int, shift: int, then: float | None, else_: float | None) -> Value:
+    """One value at each so-manieth step, and another at the others."""
+    return lambda step: then if (step + shift) % every == 0 else else_
+
+
+def three_to_eight(shift: int) -> Value:
+    """Slots in use, up and down from step to step."""
+    return lambda step: 3 + (step * 7 + shift) % 6
+
+
+def in_turn(number: int, here: bool) -> Value:
+    """1 while an adapter is among the eight of twenty that are in a slot, or is not."""
+    return lambda step: 1 if ((step // 2 + number) % 20 < 8) is here else None
+
+
 def plan(timeline: Timeline, model: str, current: Value, needed: Value, least: float = 0) -> None:
     """What an exporter that sees all replicas tells of a model with a card."""
     timeline.add("lora_model_info", 1, model=model, **{"class": "gold", "owner": "search"})
@@ -26,8 +66,13 @@ def plan(timeline: Timeline, model: str, current: Value, needed: Value, least: f
 def target(timeline: Timeline, url: str, up: Value, reason: str = "connect", **labels: str) -> None:
     """A target, and why it is down while it is."""
     timeline.add("lora_target_up", up, target=url, group="serving", **labels)
-    down: Value = lambda step: 1 if up(step) == 0 else None  # noqa: E731 - one line says it best
-    timeline.add("lora_target_failure", down, target=url, reason=reason, **labels)
+    timeline.add(
+        "lora_target_failure",
+        lambda step: 1 if up(step) == 0 else None,
+        target=url,
+        reason=reason,
+        **labels,
+    )
     timeline.add(
         "lora_target_last_success_timestamp_seconds",
         lambda step: None if up(step) is None else 30 * step if up(step) else 0,
@@ -49,14 +94,14 @@ def busy(start: float, registered: int = 4) -> dict[str, float | Value]:
 def cold_start() -> Timeline:
     """Everything is started at once: Prometheus, the exporter, and a fleet that needs minutes."""
     line = Timeline(90)
-    line.add("up", lambda step: 0 if step < minutes(1) else 1)
+    line.add("up", since(minutes(1)))
     line.add("lora_exporter_config_last_reload_successful", between(1, 91))
     line.add("lora_model_unplanned", between(1, 61), model="chat", reason="warming_up")
     plan(line, "chat", between(1, 91, lambda step: 3), between(61, 91, 3), least=3)
     for n in range(3):
         ready = 6 + 2 * n
         loaded = minutes(ready)
-        target(line, f"http://10.0.0.{n}:8000", between(1, 91, lambda s, r=loaded: int(s >= r)))
+        target(line, f"http://10.0.0.{n}:8000", between(1, 91, since(loaded)))
         line.replica("chat", f"r{n}", (ready + 1, 91), 8, 3, more=busy(ready))
     # Exclusive slots: replicas register with their first request.
     line.replica("tuner", "t0", (20, 91), 4, 1, kind="exclusive")
@@ -86,9 +131,9 @@ def rollout(kind: str) -> Timeline:
         line.replica("chat", f"old-{n}", (0, ended), 8, 7, kind=kind, full=share, more=more)
         line.replica("chat", f"new-{n}", (loaded, 101), 16, 7, kind=kind, more=later)
         stops = minutes(ended - 0.5)
-        target(line, f"http://old-{n}:8000", between(0, ended, lambda s, e=stops: int(s < e)))
+        target(line, f"http://old-{n}:8000", between(0, ended, before(stops)))
         starts = minutes(loaded)
-        target(line, f"http://new-{n}:8000", between(began, 101, lambda s, b=starts: int(s >= b)))
+        target(line, f"http://new-{n}:8000", between(began, 101, since(starts)))
         for name in ("a", "b"):
             state = {"model": "chat", "adapter": name, "state": "active"}
             line.add("lora_adapter_state", between(0, ended), replica_id=f"old-{n}", **state)
@@ -105,14 +150,12 @@ def restart_in_place() -> Timeline:
     for n in range(8):
         down = 20 + 9 * n
         first, last = minutes(down), minutes(down + 7)
-        up: Value = lambda s, a=first, b=last: int(not a <= s < b)  # noqa: E731 - as above
-        target(line, f"http://10.0.0.{n}:8000", up)
+        target(line, f"http://10.0.0.{n}:8000", except_between(first, last))
         line.replica("chat", f"r{n}", (0, down + 0.5), 8, 4, more=busy(0))
         again = Timeline(120)
         again.replica("chat", f"r{n}", (down + 7, 121), 16, 4, more=busy(down + 7))
         for text, value in again.series.items():
-            before = line.series[text]
-            line.series[text] = lambda s, x=before, y=value: y(s) if x(s) is None else x(s)
+            line.series[text] = first_known(line.series[text], value)
     plan(line, "chat", lambda s: 8, lambda s: 8, 8)
     return line
 
@@ -124,7 +167,7 @@ def scaled_to_zero() -> Timeline:
     gone, back = minutes(20), minutes(100)
     line.replica("chat", "r0", (0, 20), 8, 2, more=busy(0))
     line.replica("chat", "r1", (102, 151), 8, 2, more=busy(102))
-    target(line, "http://r0:8000", between(0, 20.5, lambda s: int(s < gone)))
+    target(line, "http://r0:8000", between(0, 20.5, before(gone)))
     target(line, "http://r1:8000", between(101, 151))
     target(line, "http://other:8000", lambda s: 1)
     line.replica("tuner", "t0", (0, 20), 4, 2, kind="exclusive")
@@ -140,7 +183,7 @@ def sidecars_to_zero() -> Timeline:
         line.exporter(f"s{n}", (0, 20))
         own = {"instance": f"s{n}"}
         target(line, "http://127.0.0.1:8000", between(0, 20, lambda s: 1), **own)
-        line.replica("chat", f"pod-{n}", (0, 20), 8, 3, more=busy(0), **own)
+        line.replica("chat", f"pod-{n}", (0, 20), 8, 3, more=busy(0), others=own)
         line.add(
             "lora_model_info", between(0, 20), model="chat", **{"class": "", "owner": ""}, **own
         )
@@ -156,9 +199,11 @@ def missed_scrapes() -> Timeline:
         target(line, f"http://10.0.0.{n}:8000", lambda s: 1)
         # The exporter beside it sees r2 only, so that the pool shrinks whenever one scrape fails.
         own = {"instance": "b"} if n == 2 else {}
-        line.replica("tuner", f"t{n}", (0, 121), 4, 4 if n == 2 else 1, kind="exclusive", **own)
+        line.replica(
+            "tuner", f"t{n}", (0, 121), 4, 4 if n == 2 else 1, kind="exclusive", others=own
+        )
         full = 1 if n == 2 else 0
-        line.replica("chat", f"r{n}", (0, 121), 8, 2, full=full * 0.5, more=busy(0), **own)
+        line.replica("chat", f"r{n}", (0, 121), 8, 2, full=full * 0.5, more=busy(0), others=own)
     plan(line, "chat", lambda s: 3, lambda s: 3, 3)
     plan(line, "tuner", lambda s: 3, lambda s: 3, 3)
     return line
@@ -194,16 +239,16 @@ def many_adapters_on_few_slots() -> Timeline:
     line.exporter()
     for n in range(2):
         target(line, f"http://10.0.0.{n}:8000", lambda s: 1)
-        used: Value = lambda s, n=n: 3 + (s * 7 + n) % 6  # noqa: E731 - as above
-        waiting: Value = lambda s, n=n: 2 if (s + n) % 9 == 0 else 0  # noqa: E731 - as above
-        more = {**busy(0, registered=20), "lora_waiting": waiting, "lora_resident": 8.0}
-        line.replica("chat", f"r{n}", (0, 181), 8, used, full=0.17, more=more)
+        more = {
+            **busy(0, registered=20),
+            "lora_waiting": now_and_then(9, n, 2, 0),
+            "lora_resident": 8.0,
+        }
+        line.replica("chat", f"r{n}", (0, 181), 8, three_to_eight(n), full=0.17, more=more)
         for a in range(20):
-            here: Value = lambda s, a=a: 1 if (s // 2 + a) % 20 < 8 else None  # noqa: E731
-            there: Value = lambda s, a=a: None if (s // 2 + a) % 20 < 8 else 1  # noqa: E731
             own = {"model": "chat", "replica_id": f"r{n}", "adapter": f"a{a}"}
-            line.add("lora_adapter_state", here, state="idle", **own)
-            line.add("lora_adapter_state", there, state="registered", **own)
+            line.add("lora_adapter_state", in_turn(a, here=True), state="idle", **own)
+            line.add("lora_adapter_state", in_turn(a, here=False), state="registered", **own)
     line.add("lora_model_distinct_adapters", 6, model="chat")
     plan(line, "chat", lambda s: 2, lambda s: 2)
     return line
@@ -212,11 +257,10 @@ def many_adapters_on_few_slots() -> Timeline:
 def two_exporters_disagree() -> Timeline:
     """Now and then one of two exporters says something else for a poll, of each thing."""
     line = Timeline(120)
-    odd: Value = lambda s: 1 if s % 10 == 0 else None  # noqa: E731 - as above
-    even: Value = lambda s: None if s % 10 == 0 else 1  # noqa: E731 - as above
+    odd, even = now_and_then(10, 0, 1, None), now_and_then(10, 0, None, 1)
     for one in ("a", "b"):
         line.exporter(one)
-        line.replica("chat", "r0", (0, 121), 8, 3, more=busy(0), instance=one)
+        line.replica("chat", "r0", (0, 121), 8, 3, more=busy(0), others={"instance": one})
         line.add("lora_model_needed_replicas", 1, model="chat", instance=one)
         line.add("lora_model_current_replicas", 1, model="chat", instance=one)
         line.add("lora_model_fits", 1, model="chat", instance=one)
@@ -230,14 +274,14 @@ def two_exporters_disagree() -> Timeline:
     other = {"model": "chat", "replica_id": "r0", "instance": "b"}
     strange = {"engine": "vllm", "version": "0.1", "slot_kind": "exclusive", "source": "gateway"}
     line.add("lora_replica_info", odd, **other, **strange)
-    line.add("lora_max", lambda s: 2 if odd(s) else None, slot_kind="exclusive", **other)
-    line.add("lora_used", lambda s: 2 if odd(s) else None, slot_kind="exclusive", **other)
+    line.add("lora_max", now_and_then(10, 0, 2, None), slot_kind="exclusive", **other)
+    line.add("lora_used", now_and_then(10, 0, 2, None), slot_kind="exclusive", **other)
     line.add("lora_model_unplanned", odd, model="chat", reason="incomplete", instance="b")
-    line.add("lora_model_fits", lambda s: 0 if odd(s) else 1, model="chat", instance="b")
-    line.add("lora_model_needed_replicas", lambda s: 3 if odd(s) else 1, model="chat", instance="b")
+    line.add("lora_model_fits", now_and_then(10, 0, 0, 1), model="chat", instance="b")
+    line.add("lora_model_needed_replicas", now_and_then(10, 0, 3, 1), model="chat", instance="b")
     line.add(
         "lora_target_up",
-        lambda s: 0 if odd(s) else 1,
+        now_and_then(10, 0, 0, 1),
         target="http://10.0.0.1:8000",
         group="serving",
         instance="b",
@@ -280,7 +324,7 @@ def test_an_alert_would_have_been_seen(tmp_path: Path) -> None:
 
 def test_exporter_down_comes_first_and_nothing_resolves_before(tmp_path: Path) -> None:
     line = Timeline(40)
-    line.add("up", lambda s: int(s < minutes(30)))
+    line.add("up", before(minutes(30)))
     line.add("lora_target_up", between(0, 30), target="http://10.0.0.1:8000", group="training")
     line.replica("tuner", "t0", (0, 30), 4, 4, kind="exclusive")
     line.length = 33.5

@@ -68,14 +68,15 @@ class Timeline:
         kind: str = "evictable",
         full: float = 0,
         more: Mapping[str, float | Value] | None = None,
-        **labels: str,
+        others: Mapping[str, str] | None = None,
     ) -> None:
-        """A replica between two minutes. `full`: the share of polls that find no free slot."""
+        """A replica between two minutes. `full`: the share of polls that find no free slot;
+        `others`: labels besides its own."""
         start, end = alive
         engine = {"engine": "vllm", "version": "0.32.0", "source": "activity"}
         if kind == "exclusive":
             engine = {"engine": "twinkle", "version": "0.5.1", "source": "state+ray"}
-        own = {"model": model, "replica_id": replica_id, **labels}
+        own = {"model": model, "replica_id": replica_id, **(others or {})}
         self.add("lora_replica_info", between(start, end), slot_kind=kind, **engine, **own)
         self.add("lora_max", between(start, end, max_), slot_kind=kind, **own)
         self.add("lora_used", between(start, end, used), slot_kind=kind, **own)
