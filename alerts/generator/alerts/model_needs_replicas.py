@@ -22,7 +22,7 @@ def _text(context: Context, limits: AlertLimits) -> Text:
     return Text(
         "A model needs more replicas than it has.",
         f"{context.model()}: the load needs {{{{ $value | humanize }}}} more replicas than there "
-        f"are, for {limits.for_.value} already. They fit; nobody starts them.",
+        f"are, for {limits.for_.value} already, and nobody starts them.",
         view("lora-planning", "model"),
     )
 

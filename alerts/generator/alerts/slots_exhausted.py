@@ -22,8 +22,8 @@ def _expression(context: Context, limits: AlertLimits) -> Either:
 def _text(context: Context, limits: AlertLimits) -> Text:
     return Text(
         "All LoRA slots of a model are held: new adapters are refused.",
-        f"{context.model()}: all {{{{ $value | humanize }}}} slots are held, and none is given "
-        "back by itself. Whoever asks for a slot now is refused.",
+        f"{context.model()}: all {{{{ $value | humanize }}}} slots are held. Whoever asks for one "
+        "now is refused.",
         view("lora-model", "model"),
     )
 
