@@ -22,16 +22,15 @@ def alerts(inputs: Inputs) -> Mapping[str, tuple[Alert, ...]]:
     return {name: tuple(one.build(inputs) for one in group) for name, group in GROUPS.items()}
 
 
-def files(inputs: Inputs, readme: str) -> dict[str, str]:
-    """Path below `alerts/`, and content. `readme`: the README as it is."""
+def rules(inputs: Inputs) -> dict[str, str]:
+    """Rule files by name, and their content."""
     built = alerts(inputs)
     recording = render.recording_group(recordings(inputs))
     groups = [render.alert_group(name, group, inputs) for name, group in built.items()]
     return {
-        "rules/lora-recording.yml": render.to_yaml({"groups": [recording]}),
-        "rules/lora-alerts.yml": render.to_yaml({"groups": groups}),
-        "rules/prometheusrule.yaml": render.to_yaml(render.prometheus_rule([recording, *groups])),
-        "README.md": _with_table(readme, render.table(built)),
+        "lora-recording.yml": render.to_yaml({"groups": [recording]}),
+        "lora-alerts.yml": render.to_yaml({"groups": groups}),
+        "prometheusrule.yaml": render.to_yaml(render.prometheus_rule([recording, *groups])),
     }
 
 
@@ -43,7 +42,12 @@ def _with_table(readme: str, table: str) -> str:
     return f"{before}{_BEGIN}\n{table}\n\n{_END}{after}"
 
 
-def made(path: Path = INPUTS) -> dict[Path, str]:
-    """The same from a file of inputs, with whole paths."""
-    readme = (HOME / "README.md").read_text()
-    return {HOME / name: text for name, text in files(load(path), readme).items()}
+def made(path: Path, output: Path | None) -> dict[Path, str]:
+    """Whole paths, and content, from a file of inputs. Without `output`: what is committed."""
+    inputs = load(path)
+    folder = HOME / "rules" if output is None else output
+    wanted = {folder / name: text for name, text in rules(inputs).items()}
+    if output is None:
+        readme = HOME / "README.md"
+        wanted[readme] = _with_table(readme.read_text(), render.table(alerts(inputs)))
+    return wanted

@@ -10,10 +10,8 @@ import yaml
 
 from alerts.generator.__main__ import main
 from alerts.generator.inputs import InputError, load
-from alerts.generator.product import HOME, INPUTS, alerts, files
+from alerts.generator.product import HOME, INPUTS, alerts, rules
 from tests.alerts.rules_files import promtool
-
-README = "<!-- alerts -->\n<!-- end of alerts -->\n"
 
 
 def changed(folder: Path, **keys: Any) -> Path:
@@ -34,6 +32,15 @@ def test_a_difference_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "alerts/rules/lora-alerts.yml: not current; run make alerts" in capsys.readouterr().err
 
 
+def test_rules_of_other_inputs_go_elsewhere(tmp_path: Path) -> None:
+    file, folder = changed(tmp_path, exporter_job="other"), tmp_path / "made" / "rules"
+    assert main(["--inputs", str(file), "--output", str(folder)]) == 0
+    assert {path.name for path in folder.iterdir()} == set(rules(load(file)))
+    assert 'up{job="other"}' in (folder / "lora-alerts.yml").read_text()
+    assert main(["--inputs", str(file), "--output", str(folder), "--check"]) == 0
+    assert main(["--check"]) == 0
+
+
 def test_the_operator_gets_the_same_rules() -> None:
     plain = [
         group
@@ -48,9 +55,9 @@ def test_the_operator_gets_the_same_rules() -> None:
 @pytest.mark.parametrize("labels", [[], ["cluster", "namespace"], ["region", "cluster", "env"]])
 def test_prometheus_accepts_other_labels_and_matchers(tmp_path: Path, labels: list[str]) -> None:
     file = changed(tmp_path, aggregation_labels=labels, matchers='env=~"prod|stage"')
-    made = files(load(file), README)
-    for name in ("rules/lora-recording.yml", "rules/lora-alerts.yml"):
-        place = tmp_path / Path(name).name
+    made = rules(load(file))
+    for name in ("lora-recording.yml", "lora-alerts.yml"):
+        place = tmp_path / name
         place.write_text(made[name])
         content, said = promtool("check", "rules", place)
         assert content, said
@@ -65,7 +72,7 @@ def test_the_same_numbers_everywhere(tmp_path: Path) -> None:
     document = yaml.safe_load(INPUTS.read_text())
     common = document["common"]
     common["dip"]["value"] = "7m"
-    text = files(load(changed(tmp_path, common=common)), README)["rules/lora-alerts.yml"]
+    text = rules(load(changed(tmp_path, common=common)))["lora-alerts.yml"]
     assert 'max_over_time(model:lora_free:sum{slot_kind="exclusive"}[7m]) == 0' in text
     assert "[2m]" not in text
 
