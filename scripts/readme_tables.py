@@ -10,6 +10,8 @@ from typing import Any, get_origin
 from pydantic import BaseModel, ByteSize
 
 from exporter.catalogue import EXPORTER_FAMILIES, FLEET_FAMILIES, Family
+from exporter.engines import ENGINES
+from exporter.engines.base import Engine
 from exporter.fleet import Reason
 from exporter.quantities import show_duration, show_size
 from exporter.settings import Poll, Settings
@@ -105,6 +107,33 @@ def reasons_table() -> str:
     return _table(("Reason", "Meaning"), rows)
 
 
+def engines_table() -> str:
+    """All engines: how they are named in the settings, their slots, and where numbers come from."""
+    order = sorted(
+        ENGINES.values(), key=lambda engine: (engine.name == "custom", engine.about.title.lower())
+    )
+    rows = [_engine(engine) for engine in order]
+    header = ("Engine", "`engine`", "Slots", "max", "used", "Sources", "Versions")
+    return _table(header, rows)
+
+
+def _engine(engine: Engine) -> tuple[str, ...]:
+    about = engine.about
+    kind = engine.slot_kind.value if engine.has_slots else "none"
+    if engine.name == "custom":
+        kind = "as mapped"
+    sources = ", ".join(f"`{source.value}`" for source in engine.sources)
+    return (
+        about.title,
+        f"`{engine.name}`",
+        kind,
+        about.max,
+        about.used,
+        sources,
+        about.versions,
+    )
+
+
 def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     lines = [header, ("---",) * len(header), *rows]
     return "".join(
@@ -112,7 +141,12 @@ def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     )
 
 
-TABLES = {"settings": settings_table, "metrics": metrics_table, "reasons": reasons_table}
+TABLES = {
+    "engines": engines_table,
+    "settings": settings_table,
+    "metrics": metrics_table,
+    "reasons": reasons_table,
+}
 
 
 def generated(text: str) -> str:
