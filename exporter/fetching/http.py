@@ -40,17 +40,24 @@ class GroupClient:
         self._token = SecretFile(auth.bearer_token_file) if auth.bearer_token_file else None
         self._user = auth.basic.username if auth.basic else ""
         self._password = SecretFile(auth.basic.password_file) if auth.basic else None
+        self._plain = {name: h.value for name, h in group.headers.items() if h.value is not None}
+        self._secret = {
+            name: SecretFile(header.value_file)
+            for name, header in group.headers.items()
+            if header.value_file is not None
+        }
         self.ssl = _context(group.tls)
         self.server_name = group.tls.server_name
 
     def headers(self) -> dict[str, str]:
-        """The header that carries the credentials. Raises SecretError."""
+        """The headers of the group, those that carry credentials too. Raises SecretError."""
+        headers = {**self._plain, **{name: file.read() for name, file in self._secret.items()}}
         if self._token is not None:
-            return {hdrs.AUTHORIZATION: f"Bearer {self._token.read()}"}
-        if self._password is not None:
+            headers[hdrs.AUTHORIZATION] = f"Bearer {self._token.read()}"
+        elif self._password is not None:
             credentials = f"{self._user}:{self._password.read()}".encode()
-            return {hdrs.AUTHORIZATION: f"Basic {base64.b64encode(credentials).decode()}"}
-        return {}
+            headers[hdrs.AUTHORIZATION] = f"Basic {base64.b64encode(credentials).decode()}"
+        return headers
 
 
 @functools.cache
