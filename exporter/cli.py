@@ -18,6 +18,7 @@ from rich.console import Console
 
 from exporter import __version__, capacity, logs, planning_commands, probing
 from exporter.demo.run import run_demo
+from exporter.discovery.base import DiscoveryError
 from exporter.documents import ConfigError
 from exporter.fetching.http import TlsError
 from exporter.loading import FILE_VARIABLE, load, warnings
@@ -102,7 +103,7 @@ def _add_capacity(commands: Any) -> None:
     def run(parsed: argparse.Namespace) -> int:
         settings = _loader(parsed, source)()
         logs.set_up(settings.log.level, settings.log.format)
-        if not any(group.static for group in settings.targets):
+        if not any(group.static or group.discovered for group in settings.targets):
             print("lora-exporter: no targets; give --target or --config.file", file=sys.stderr)
             return 1
         return _read_and_print(settings, parsed.json)
@@ -114,7 +115,7 @@ def _read_and_print(settings: Settings, as_json: bool) -> int:
     """Reads each target once; 1 where none could be read."""
     try:
         fleet = asyncio.run(capacity.read_once(settings))
-    except TlsError as error:
+    except (TlsError, DiscoveryError) as error:
         print(f"lora-exporter: {error}", file=sys.stderr)
         return 1
     if as_json:

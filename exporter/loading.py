@@ -271,7 +271,7 @@ def warnings(settings: Settings) -> Iterable[str]:
     if not settings.targets and not settings.models:
         yield "no targets and no models"
     for group in settings.targets:
-        if not group.static:
+        if not group.static and not group.discovered:
             yield f"targets: group {group.name} has no targets"
         for url in group.static:
             path = urlsplit(url).path

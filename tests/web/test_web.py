@@ -194,9 +194,14 @@ async def test_a_reload_swaps_the_targets() -> None:
         async with serving(settings(one, lifecycle=True), load) as client:
             await client.ready()
             assert await client.post("/-/reload") == (200, "Reloaded.\n")
-            await client.ready()
+            series = f'lora_target_up{{target="{two}",group="g"}}'
+
+            async def is_polled() -> bool:
+                return await client.sample(series) == "1"
+
+            await until(is_polled)
             _, text = await client.get("/metrics")
-    assert f'lora_target_up{{target="{two}",group="g"}} 1' in text
+            assert (await client.get("/-/ready"))[0] == 200, "targets that come do not change that"
     assert one not in text
 
 

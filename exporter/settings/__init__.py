@@ -6,7 +6,7 @@ import ipaddress
 import re
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ByteSize, Field, model_validator
+from pydantic import AfterValidator, ByteSize, Field, model_validator
 from pydantic_settings import (
     BaseSettings,
     CliSuppress,
@@ -14,34 +14,40 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from exporter.group_settings import (
-    SECTION,
-    Auth,
-    BasicAuth,
-    ContradictionError,
-    Custom,
-    Header,
-    ReadableFile,
-    Slots,
-    State,
-    TargetGroup,
-    Text,
-    Tls,
-    normalise_url,
+from exporter.quantities import Duration, show_duration
+from exporter.settings.access import Auth, BasicAuth, Header, Tls
+from exporter.settings.cluster import (
+    CardSettings,
+    InventorySettings,
+    Measurements,
+    NodeSettings,
+    Planning,
+    QuotaSettings,
 )
-from exporter.quantities import Duration, Memory, Thousandths, show_duration
+from exporter.settings.group import Custom, Slots, State, TargetGroup
+from exporter.settings.parts import ContradictionError, Section, normalise_url
 
 __all__ = [
     "Auth",
     "BasicAuth",
+    "CardSettings",
     "ContradictionError",
     "Custom",
     "Header",
+    "InventorySettings",
+    "Log",
+    "Measurements",
+    "NodeSettings",
+    "Planning",
+    "Poll",
+    "Probe",
+    "QuotaSettings",
     "Settings",
     "Slots",
     "State",
     "TargetGroup",
     "Tls",
+    "Web",
     "normalise_url",
 ]
 
@@ -59,7 +65,7 @@ def _listen_address(value: str) -> str:
 
 
 def _telemetry_path(value: str) -> str:
-    taken = value in ("/", "/probe") or value.startswith(("/-/", "/api/"))
+    taken = value in ("/", "/probe", "/sd") or value.startswith(("/-/", "/api/"))
     if taken or not re.fullmatch(r"(/[A-Za-z0-9._~-]+)+", value):
         raise ValueError("a path such as /metrics that no other page has")
     return value
@@ -74,11 +80,7 @@ def _allowed(value: str) -> str:
     raise ValueError("a host name, *.domain, or a network such as 10.0.0.0/8")
 
 
-class _Section(BaseModel):
-    model_config = SECTION
-
-
-class Web(_Section):
+class Web(Section):
     """The HTTP server."""
 
     listen_address: Annotated[str, AfterValidator(_listen_address)] = ":10107"
@@ -89,7 +91,7 @@ class Web(_Section):
     """Whether `POST /-/reload` reloads the configuration."""
 
 
-class Poll(_Section):
+class Poll(Section):
     """How targets are asked."""
 
     interval: Annotated[Duration, Field(gt=0)] = 10.0
@@ -121,7 +123,7 @@ class Poll(_Section):
         return self
 
 
-class Probe(_Section):
+class Probe(Section):
     """What `/probe` may ask."""
 
     allow: tuple[Annotated[str, AfterValidator(_allowed)], ...] = ()
@@ -129,115 +131,13 @@ class Probe(_Section):
     `/probe` may ask besides the configured targets."""
 
 
-class Log(_Section):
+class Log(Section):
     """What is written to standard error."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
     """Least severe level that is written."""
     format: Literal["logfmt", "json"] = "logfmt"
     """Form of a line."""
-
-
-class CardSettings(_Section):
-    """What is declared about a model: its card. Amounts are those of one replica."""
-
-    class_name: Text | None = Field(default=None, alias="class")
-    """Class: it may stop replicas of classes of lower rank. Without one, none stop and none are
-    stopped."""
-    owner: Text | None = None
-    """Owner, who may have a quota."""
-    memory: Memory = 0
-    """Memory, such as `40GiB`."""
-    cores: Thousandths = 0
-    """Cores, such as `8` or `500m`."""
-    gpus: Thousandths = 0
-    """GPUs."""
-    nodes_per_replica: Annotated[int, Field(ge=1, le=1000)] = 1
-    """Nodes that one replica spans, in equal parts."""
-    min_replicas: Annotated[int, Field(ge=0)] = 0
-    """Fewest replicas."""
-    max_replicas: Annotated[int, Field(ge=0)] | None = None
-    """Most replicas."""
-    spare_replicas: Annotated[int, Field(ge=0)] = 0
-    """Replicas on top of what the load needs."""
-    utilization: Annotated[float, Field(gt=0, le=1)] = 1.0
-    """Share of what a replica was measured to serve that is planned with."""
-    target_tokens_per_second: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    """Tokens per second that the model is to serve; without it, what was observed counts."""
-    reserve: Annotated[int, Field(ge=0)] | None = None
-    """Slots of the model that are to stay free; by default 1 of exclusive slots, 0 of evictable
-    ones."""
-    profile: Text | None = None
-    """Measurement in force; else the newest."""
-
-    @model_validator(mode="after")
-    def _order(self) -> Self:
-        if self.max_replicas is not None and self.max_replicas < self.min_replicas:
-            raise ContradictionError(
-                f"min_replicas {self.min_replicas}, max_replicas {self.max_replicas}",
-                "min_replicas to be at most max_replicas",
-            )
-        return self
-
-
-class QuotaSettings(_Section):
-    """What an owner's replicas may hold together."""
-
-    memory: Memory | None = None
-    """Memory."""
-    cores: Thousandths | None = None
-    """Cores."""
-    gpus: Thousandths | None = None
-    """GPUs."""
-    replicas: Annotated[int, Field(ge=0)] | None = None
-    """Replicas."""
-
-
-class NodeSettings(_Section):
-    """A node: what it has for replicas, and which replicas are on it."""
-
-    memory: Memory | None = None
-    """Memory."""
-    cores: Thousandths | None = None
-    """Cores."""
-    gpus: Thousandths | None = None
-    """GPUs."""
-    replicas: dict[str, Annotated[int, Field(ge=0, le=1_000_000)]] = {}
-    """Replicas by model; of one that spans nodes, its parts."""
-
-
-class InventorySettings(_Section):
-    """The cluster."""
-
-    nodes: CliSuppress[dict[str, NodeSettings]] = {}
-    """Nodes by name."""
-
-
-class Planning(_Section):
-    """How models are planned."""
-
-    interval: Annotated[Duration, Field(gt=0)] = 15.0
-    """Time between two plannings."""
-    demand_window: Annotated[Duration, Field(gt=0)] = 3600.0
-    """Time within which the highest observed rate counts as demand. After a start it must pass
-    before replicas that observed demand needs are told."""
-
-    @model_validator(mode="after")
-    def _order(self) -> Self:
-        if self.demand_window < self.interval:
-            raise ContradictionError(
-                f"demand_window {show_duration(self.demand_window)}, "
-                f"interval {show_duration(self.interval)}",
-                "demand_window to be at least interval",
-            )
-        return self
-
-
-class Measurements(_Section):
-    """What one replica was measured to serve."""
-
-    file: ReadableFile | None = None
-    """YAML file: for each model a list of measurements."""
 
 
 class Settings(BaseSettings):

@@ -1,67 +1,24 @@
-"""The settings of a group of targets, and the parts of which all settings are made."""
+"""A group of targets: how they are found, reached and read."""
 
 from __future__ import annotations
 
 import re
-import stat
-from pathlib import Path
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from exporter.engines import AUTO, ENGINES
 from exporter.engines.custom import KEYS
 from exporter.engines.custom_paths import json_path, selector
 from exporter.fleet import SlotKind
 from exporter.relabel import REFERENCE
-
-
-class ContradictionError(ValueError):
-    """Keys that do not go together."""
-
-    def __init__(self, found: str, wanted: str) -> None:
-        super().__init__(wanted)
-        self.found = found
-
+from exporter.settings.access import Auth, Header, Tls, header_name
+from exporter.settings.discovery import DnsDiscovery, FileDiscovery, HttpDiscovery, RayDiscovery
+from exporter.settings.parts import ContradictionError, ReadableFile, Section, Text, Url
 
 _WITH_BASE_SLOT = (AUTO, "sglang", "nim", "dynamo")
 """Engines of which the base model's requests may take a slot that is not counted."""
-_OWN_HEADERS = frozenset(
-    {"host", "connection", "content-length", "transfer-encoding", "accept-encoding", "upgrade"}
-)
-_ADDRESS = "an address such as http://10.0.0.5:8000, without credentials, query or fragment"
-
-
-def normalise_url(value: str) -> str:
-    """An HTTP address in the one form in which it is compared and shown.
-
-    Raises ValueError for what is no address, or carries credentials, a query or a fragment.
-    """
-    try:
-        parts = urlsplit(value.strip())
-        port = parts.port
-    except ValueError:
-        raise ValueError(_ADDRESS) from None
-    host = parts.hostname
-    secret = "@" in parts.netloc
-    if parts.scheme not in ("http", "https") or not host or secret or parts.query or parts.fragment:
-        raise ValueError(_ADDRESS)
-    if any(character.isspace() or not character.isprintable() for character in value.strip()):
-        raise ValueError(_ADDRESS)
-    shown = f"[{host}]" if ":" in host else host
-    netloc = shown if port is None else f"{shown}:{port}"
-    return f"{parts.scheme}://{netloc}{parts.path.rstrip('/')}"
-
-
-def _readable_file(path: Path) -> Path:
-    try:
-        if stat.S_ISFIFO(path.stat().st_mode):
-            raise ValueError("a file, not a pipe")
-        with path.open("rb"):
-            return path
-    except OSError as error:
-        raise ValueError(f"a file that can be read ({error.strerror})") from None
 
 
 def _engine(value: str) -> str:
@@ -86,99 +43,13 @@ def _state_url(value: str) -> str:
     raise ValueError(wanted)
 
 
-def _user_name(value: str) -> str:
-    if not value or ":" in value or not value.isprintable():
-        raise ValueError("a user name without colon")
-    return value
-
-
 def _path(value: str) -> str:
     if re.fullmatch(r"(/[A-Za-z0-9._~%:@!$&'()*+,;=-]+)+", value) is None or "/../" in f"{value}/":
         raise ValueError("a path such as /v1/metrics, without query")
     return value
 
 
-def _header_name(value: str) -> str:
-    if re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", value) is None:
-        raise ValueError("the name of a header, such as X-Scope-OrgID")
-    if value.lower() in _OWN_HEADERS:
-        raise ValueError("a header that is not the connection's own")
-    return value
-
-
-def _header_value(value: str) -> str:
-    if not value.strip() or any(not 32 <= ord(character) < 127 for character in value):
-        raise ValueError("one line of printable ASCII")
-    return value
-
-
-def _text(value: object) -> object:
-    if isinstance(value, str) and not value.strip():
-        raise ValueError("text that is not empty")
-    return value
-
-
-Url = Annotated[str, AfterValidator(normalise_url)]
-ReadableFile = Annotated[Path, AfterValidator(_readable_file)]
-Text = Annotated[str, BeforeValidator(_text)]
-
-
-SECTION = ConfigDict(
-    extra="forbid", frozen=True, use_attribute_docstrings=True, validate_default=False
-)
-"""How each section is read: unknown keys are errors."""
-
-
-class _Section(BaseModel):
-    model_config = SECTION
-
-
-class BasicAuth(_Section):
-    """HTTP basic authentication."""
-
-    username: Annotated[str, AfterValidator(_user_name)]
-    """User name."""
-    password_file: ReadableFile
-    """File that holds the password; read again when it changes."""
-
-
-class Auth(_Section):
-    """Credentials that are sent to the targets of a group, and to no other address."""
-
-    bearer_token_file: ReadableFile | None = None
-    """File that holds the bearer token; read again when it changes."""
-    basic: BasicAuth | None = None
-    """User name and password instead of a token."""
-
-    @model_validator(mode="after")
-    def _one(self) -> Self:
-        if self.bearer_token_file is not None and self.basic is not None:
-            raise ContradictionError("bearer_token_file and basic", "one of them")
-        return self
-
-
-class Tls(_Section):
-    """TLS towards the targets of a group."""
-
-    ca_file: ReadableFile | None = None
-    """Certificates to trust instead of the system's."""
-    cert_file: ReadableFile | None = None
-    """Client certificate."""
-    key_file: ReadableFile | None = None
-    """Its key."""
-    server_name: Text | None = None
-    """Name that the target's certificate must have, if it is not the address's host."""
-    insecure_skip_verify: bool = False
-    """Whether any certificate is accepted."""
-
-    @model_validator(mode="after")
-    def _pair(self) -> Self:
-        if (self.cert_file is None) != (self.key_file is None):
-            raise ContradictionError("only one of cert_file and key_file", "both or none")
-        return self
-
-
-class Slots(_Section):
+class Slots(Section):
     """What the operator knows of a replica's slots."""
 
     max: Annotated[int, Field(ge=1)] | None = None
@@ -187,23 +58,7 @@ class Slots(_Section):
     """Whether requests of the base model take a slot too, which SGLang does not count."""
 
 
-class Header(_Section):
-    """A header that is sent to the targets of a group, and to no other address."""
-
-    value: Annotated[str, AfterValidator(_header_value)] | None = None
-    """Value of the header, where it is no secret."""
-    value_file: ReadableFile | None = None
-    """File that holds the value; read again when it changes."""
-
-    @model_validator(mode="after")
-    def _one(self) -> Self:
-        if (self.value is None) == (self.value_file is None):
-            found = "neither value nor value_file" if self.value is None else "value and value_file"
-            raise ContradictionError(found, "one of them")
-        return self
-
-
-class Custom(_Section):
+class Custom(Section):
     """How the answer of an endpoint is mapped: paths into JSON (`slots.max`, `replicas[].used`,
     `loras{}` for the keys), or series (`slots{state="used"}`). Many values are added up."""
 
@@ -271,7 +126,7 @@ class Custom(_Section):
         return self
 
 
-class State(_Section):
+class State(Section):
     """A Twinkle server's state store. It is only read."""
 
     url: Annotated[str, AfterValidator(_state_url)]
@@ -284,7 +139,7 @@ class State(_Section):
     """File that holds the password of the Redis user."""
 
 
-class TargetGroup(_Section):
+class TargetGroup(Section):
     """Targets that are found and read in the same way."""
 
     name: Text
@@ -293,6 +148,14 @@ class TargetGroup(_Section):
     """Engine, or `auto` to find out."""
     static: tuple[Url, ...] = ()
     """Addresses of the targets."""
+    file: FileDiscovery | None = None
+    """Files that list further targets."""
+    http: HttpDiscovery | None = None
+    """Address that lists further targets."""
+    dns: DnsDiscovery | None = None
+    """Names whose records are further targets."""
+    ray: RayDiscovery | None = None
+    """Ray Serve, whose nodes are further targets."""
     model: Text | None = None
     """Name of the model, where the replica's own is not wanted."""
     replica_name: Text | None = None
@@ -306,7 +169,7 @@ class TargetGroup(_Section):
     """Path of the engine's series, where another server passes them through."""
     slots: Slots = Slots()
     """What the operator knows of a replica's slots."""
-    headers: dict[Annotated[str, AfterValidator(_header_name)], Header] = {}
+    headers: dict[Annotated[str, AfterValidator(header_name)], Header] = {}
     """Further headers by name."""
     custom: Custom | None = None
     """Mapping of an endpoint, for `engine: custom`."""
@@ -319,10 +182,16 @@ class TargetGroup(_Section):
     ray_dashboard: Url | None = None
     """Address of Ray's dashboard, for Twinkle: joined with the state store."""
 
+    @property
+    def discovered(self) -> bool:
+        """Whether targets of the group come and go."""
+        return any((self.file, self.http, self.dns, self.ray))
+
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if self.replica_name is not None and len(self.static) > 1:
+        if self.replica_name is not None and (len(self.static) > 1 or self.discovered):
             found = f"replica_name and {len(self.static)} targets"
+            found = "replica_name and discovery" if self.discovered else found
             raise ContradictionError(found, "replica_name only in a group of one target")
         if self.state is not None and self.engine != "twinkle":
             raise ContradictionError(f"state and engine: {self.engine}", "engine: twinkle")

@@ -1,16 +1,12 @@
-"""Targets that stand in the settings."""
+"""Targets of the settings: those that stand there, and those that are found for a group."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from dataclasses import replace
 
+from exporter.discovery.base import Found
 from exporter.fleet import CustomMap, Target
-from exporter.settings import Settings, TargetGroup
-
-
-def targets(settings: Settings) -> tuple[Target, ...]:
-    """The targets of all groups."""
-    return tuple(target for group in settings.targets for target in _of(group))
+from exporter.settings import TargetGroup
 
 
 def make_target(group: TargetGroup, url: str) -> Target:
@@ -41,6 +37,13 @@ def _custom_map(group: TargetGroup) -> CustomMap | None:
     return CustomMap(custom.path, custom.format, custom.slot_kind, custom.paths, label)
 
 
-def _of(group: TargetGroup) -> Iterable[Target]:
-    for url in group.static:
-        yield make_target(group, url)
+def discovered_target(group: TargetGroup, found: Found) -> Target:
+    """One address that was found for a group. What the operator says of the group goes first."""
+    return replace(
+        make_target(group, found.url),
+        model=group.model or found.model,
+        replica=found.replica,
+        node=found.node,
+        namespace=found.namespace,
+        pod=found.pod,
+    )
