@@ -18,14 +18,15 @@ MISSING = "discovery by DNS needs the extra dns: pip install 'lora-capacity-expo
 class Dns:
     """The names of one group."""
 
-    def __init__(self, settings: DnsDiscovery) -> None:
-        """Raises DiscoveryError where the optional package is missing."""
+    def __init__(self, settings: DnsDiscovery, resolver: Resolver | None = None) -> None:
+        """`resolver`: the system's, unless told. Raises DiscoveryError where the optional package
+        is missing."""
         try:
             import dns.asyncresolver  # noqa: PLC0415 - an extra, imported only where it is used
         except ImportError:
             raise DiscoveryError(MISSING) from None
         self._settings = settings
-        self._resolver: Resolver = dns.asyncresolver.Resolver()
+        self._resolver = resolver or dns.asyncresolver.Resolver()
         self._resolver.lifetime = settings.timeout
 
     async def find(self) -> tuple[Found, ...]:

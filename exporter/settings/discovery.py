@@ -28,10 +28,16 @@ def _dns_name(value: str) -> str:
     return value
 
 
+def _some(value: tuple[str, ...]) -> tuple[str, ...]:
+    if not value:
+        raise ValueError("at least one")
+    return value
+
+
 class FileDiscovery(Section):
     """Files of targets, in the format of Prometheus's `file_sd`."""
 
-    paths: Annotated[tuple[Annotated[str, AfterValidator(_pattern)], ...], Field(min_length=1)]
+    paths: Annotated[tuple[Annotated[str, AfterValidator(_pattern)], ...], AfterValidator(_some)]
     """Paths of the files, JSON or YAML; the name of a file may have `*`. Read again when they
     change."""
 
@@ -54,7 +60,7 @@ class HttpDiscovery(Section):
 class DnsDiscovery(Section):
     """Names whose records are the targets."""
 
-    names: Annotated[tuple[Annotated[str, AfterValidator(_dns_name)], ...], Field(min_length=1)]
+    names: Annotated[tuple[Annotated[str, AfterValidator(_dns_name)], ...], AfterValidator(_some)]
     """Names to look up."""
     type: Literal["A", "AAAA", "SRV"] = "A"
     """Records: A and AAAA are addresses, SRV has ports too."""
