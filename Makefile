@@ -28,7 +28,8 @@ test: packages lint types ## run every check and every test
 	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
 
 packages:
-	@scripts/debian-packages.sh promtool=prometheus redis-server=redis-server chromium=chromium
+	@scripts/debian-packages.sh promtool=prometheus redis-server=redis-server chromium=chromium \
+		dnsmasq=dnsmasq-base
 
 lint: $(VENV)/.dev ## check style, format and the layers' imports
 	$(BIN)/ruff check
@@ -53,8 +54,8 @@ bench: $(VENV)/.dev ## measure the exporter
 	@exec $(BIN)/python -m tests.benchmarks $(ARGS)
 
 lock: $(VENV)/.dev ## write requirements/*.txt anew from pyproject.toml
-	$(LOCK) --extra redis --group dev --output-file requirements/dev.txt pyproject.toml
-	$(LOCK) --extra redis --constraint requirements/dev.txt --output-file requirements/runtime.txt pyproject.toml
+	$(LOCK) --extra redis --extra dns --group dev --output-file requirements/dev.txt pyproject.toml
+	$(LOCK) --extra redis --extra dns --constraint requirements/dev.txt --output-file requirements/runtime.txt pyproject.toml
 	$(LOCK) --group build --constraint requirements/dev.txt --output-file requirements/build.txt
 
 image: ## build the container image

@@ -36,6 +36,7 @@ FILE_VARIABLE = "LORA_EXPORTER_CONFIG__FILE"
 _OF_KUBERNETES = re.compile(rf"{ENV_PREFIX}(SERVICE_(HOST|PORT)|PORT)($|_)(?!_)")
 _DEEPEST_FILE = 4
 """Steps from a section to the deepest path of a file, `targets[].auth.basic.password_file`."""
+_LISTS = (".json", ".yml", ".yaml")
 DEFAULT_GROUP = "default"
 """Group of the targets that are given by `--target`."""
 
@@ -183,6 +184,9 @@ def _anchored(data: Mapping[str, Any], folder: Path) -> dict[str, Any]:
             return {k: walk(v, str(k), key, depth + 1) for k, v in value.items()}
         if isinstance(value, list):
             return [walk(item, key, above, depth + 1) for item in value]
+        if (above, key) == ("file", "paths") and isinstance(value, str):
+            # It need not be there yet.
+            return str(folder / value) if value.endswith(_LISTS) else value
         is_file = key.endswith("_file") or (above, key) == ("measurements", "file")
         if not is_file or not isinstance(value, str) or not (folder / value).exists():
             # As it stands, so that a message shows what was written.
@@ -271,7 +275,7 @@ def warnings(settings: Settings) -> Iterable[str]:
     if not settings.targets and not settings.models:
         yield "no targets and no models"
     for group in settings.targets:
-        if not group.static:
+        if not group.static and not group.discovered:
             yield f"targets: group {group.name} has no targets"
         for url in group.static:
             path = urlsplit(url).path

@@ -10,6 +10,7 @@ import zlib
 from aiohttp import web
 
 from exporter.current import CurrentFleet
+from exporter.discovery.finding import Finding
 from exporter.exposition.fleet import Exposition
 from exporter.fetching.http import HttpClient
 from exporter.live import LivePlans
@@ -75,6 +76,7 @@ async def _stall() -> tuple[float, int]:
             clock=time.time,
             this_host="here",
             live=LivePlans(fleet, Settings, lambda *_: None),
+            finding=Finding(lambda: None, lambda *_: None),
         )
         runner = web.AppRunner(make_app(state), access_log=None)
         await runner.setup()
