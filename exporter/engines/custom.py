@@ -130,7 +130,8 @@ def _collect(custom: CustomMap, values: _Values) -> _Found:
             else:
                 found.names[key] = _names(values(path, True))
         except NothingError as error:
-            found.problems[key] = f"found nothing at {error}"
+            where = "" if str(error) == path else f"{path}: "
+            found.problems[key] = f"{where}found nothing at {error}"
         except _WrongError as error:
             found.problems[key] = f"{path}: wanted {error}"
     return found
