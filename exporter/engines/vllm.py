@@ -280,6 +280,9 @@ def _with_slots(
                 states.update(
                     dict.fromkeys(split_names(present.waiting, known), AdapterState.WAITING)
                 )
+    elif table.requests_running == 0:
+        # Builds that tell residency do so before the first request, of which none is there yet.
+        active, used = frozenset(), 0
     resident = None
     if has_residency(found):
         residency = read_residency(found, active, states, engines)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from exporter.fleet import AdapterState, Source
-from tests.support.vllm_lines import info, models_of, names, read, row, running
+from tests.support.captures import VLLM_TARGET
+from tests.support.vllm_lines import VLLM_ENGINE, info, models_of, names, read, row, running
 
 
 def loaded(
@@ -120,3 +121,41 @@ def test_a_maximum_that_is_no_count_is_unknown(value: str) -> None:
     limits = [f'vllm:max_gpu_lora_adapters{{engine="{engine}"}} {value}' for engine in "01"]
     table = row(read(running(0, "0"), running(0, "1"), *limits))
     assert table.max is None
+
+
+@pytest.mark.parametrize("tier", ["tier", "level"])
+def test_a_cache_that_only_counts_tells_the_resident(tier: str) -> None:
+    cached = [
+        f'vllm:lora_cache_num_adapters{{engine="0",{tier}="gpu"}} 2',
+        f'vllm:lora_cache_num_adapters{{engine="0",{tier}="cpu"}} 5',
+    ]
+    table = row(read(info("a"), running(1), *cached))
+    assert (table.max, table.used, table.resident) == (2, 1, 2)
+    # Which of them are pinned is not told, so used is still what is active.
+    assert table.source is Source.ACTIVITY
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'vllm:num_gpu_loaded_lora_adapters{engine="0"} 1',
+        'vllm:lora_cache_num_adapters{engine="0",tier="gpu"} 1',
+    ],
+)
+def test_each_family_alone_shows_that_lora_is_on_before_the_first_request(line: str) -> None:
+    reading = read(running(0), line)
+    assert reading.up
+    assert (row(reading).resident, row(reading).used) == (1, 0)
+    assert row(read(running(1), line)).used is None
+
+
+def test_a_pinned_adapter_holds_its_slot_before_the_first_request_too() -> None:
+    limit = 'vllm:max_gpu_lora_adapters{engine="0"} 2'
+    table = row(read(running(0), loaded("a"), loaded("b", pinned="true"), limit))
+    assert (table.max, table.used, table.free, table.source) == (2, 1, 1, Source.RESIDENCY)
+
+
+def test_each_published_family_of_residency_is_asked_for_by_name() -> None:
+    (asked,) = (one for one in VLLM_ENGINE.requests(VLLM_TARGET) if one.key == "metrics")
+    for name in ("lora_adapter_loaded", "max_gpu_lora_adapters", "lora_cache_num_adapters"):
+        assert f"name[]=vllm:{name}" in asked.url
