@@ -332,8 +332,6 @@ class TargetGroup(_Section):
         if self.ray_dashboard is not None and self.state is None:
             wanted = "state too, as the two are joined"
             raise ContradictionError("ray_dashboard and no state", wanted)
-        if self.custom is None and self.engine == "custom":
-            raise ContradictionError("engine: custom", "custom too, which maps the answer")
         if self.custom is not None and self.engine != "custom":
             raise ContradictionError(f"custom and engine: {self.engine}", "engine: custom")
         if self.slots.base_uses_slot and self.engine not in _WITH_BASE_SLOT:

@@ -20,6 +20,8 @@ DETECTION_SHARE = 0.5
 FALLBACK_SECONDS = 60.0
 """For how long a request's fallback is asked at once, after the request itself gave nothing."""
 
+_PAGES_AT_ONCE = 3
+"""Of one target in detection, so that the start of a large fleet does not take all sockets."""
 _NOBODY = frozenset({Reason.CONNECT, Reason.TLS})
 """Reasons for which another page of the same address need not be tried."""
 
@@ -126,6 +128,12 @@ class Asker:
     ) -> Engine | None:
         """Asks each page once, however many engines want it, and the late ones only in need."""
         started = asyncio.get_running_loop().time()
+        places = asyncio.Semaphore(_PAGES_AT_ONCE)
+
+        async def get(request: Request, deadline: float) -> Answer:
+            async with places:
+                return await self._get(request, deadline, exchanges)
+
         answers: dict[str, dict[str, Answer]] = {}
         for late in (False, True):
             # A page that hangs costs the late ones no more than half of the time.
@@ -136,9 +144,7 @@ class Asker:
                 known = pages.setdefault(request.url, request)
                 if request.confidential and not known.confidential:
                     pages[request.url] = replace(known, confidential=True)
-            got = await asyncio.gather(
-                *(self._get(request, deadline, exchanges) for request in pages.values())
-            )
+            got = await asyncio.gather(*(get(request, deadline) for request in pages.values()))
             by_url = dict(zip(pages, got, strict=True))
             for engine, request in wanted:
                 answers.setdefault(engine.name, {})[request.key] = by_url[request.url]

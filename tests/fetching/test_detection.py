@@ -123,6 +123,26 @@ async def test_each_page_is_asked_once(http: HttpClient) -> None:
     assert "/metrics" in paths
 
 
+async def test_few_pages_of_one_target_are_asked_at_once(http: HttpClient) -> None:
+    open_now, most = 0, 0
+    three = asyncio.Event()
+
+    async def count(request: web.Request) -> web.Response:
+        nonlocal open_now, most
+        del request
+        open_now += 1
+        most = max(most, open_now)
+        if open_now == 3:
+            three.set()
+        await three.wait()
+        open_now -= 1
+        return web.Response(status=404)
+
+    async with http_server({"/{path:.*}": count}) as url:
+        await ask(http, url, Memory())
+    assert most == 3
+
+
 async def test_a_large_exposition_is_not_asked_for_where_the_models_tell(http: HttpClient) -> None:
     server = Changing(SERVERS["vllm"][1])
     async with http_server(server.routes) as url:
