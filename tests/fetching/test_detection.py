@@ -133,7 +133,8 @@ async def test_few_pages_of_one_target_are_asked_at_once(http: HttpClient) -> No
         open_now += 1
         most = max(most, open_now)
         if open_now == 3:
-            three.set()
+            # Time for further ones to come, if they are sent.
+            asyncio.get_running_loop().call_later(0.1, three.set)
         await three.wait()
         open_now -= 1
         return web.Response(status=404)
