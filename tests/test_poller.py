@@ -59,7 +59,7 @@ def settings(poll: Poll, *urls: str, **group: str) -> Settings:
 
 
 async def test_each_target_is_polled_whatever_the_others_do(running: Running) -> None:
-    poll = Poll(interval=0.2, timeout=0.1, stale_after=1.0)
+    poll = Poll(interval=0.3, timeout=0.3, stale_after=1.0)
     async with contextlib.AsyncExitStack() as stack:
         good = [await stack.enter_async_context(http_server(vllm_routes())) for _ in range(3)]
         bad = [

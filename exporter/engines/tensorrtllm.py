@@ -93,7 +93,7 @@ def detection(target: Target) -> tuple[Request, ...]:
     """What tells TensorRT-LLM from other servers, before anything asks for `/metrics`."""
     return (
         openai_models.detection(target),
-        Request("metrics", target.metrics_url(METRICS_PATH), shown=WANTED),
+        Request("metrics", target.metrics_url(METRICS_PATH), shown=WANTED, turn=1),
     )
 
 

@@ -359,7 +359,7 @@ def detection(target: Target) -> tuple[Request, ...]:
     """What tells a vLLM replica from other servers."""
     return (
         openai_models.detection(target),
-        Request("metrics", target.metrics_url(), shown=WANTED, late=True),
+        Request("metrics", target.metrics_url(), shown=WANTED, turn=2),
     )
 
 

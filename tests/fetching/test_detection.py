@@ -10,8 +10,8 @@ import pytest
 from aiohttp import web
 
 from exporter.discovery.static import make_target
-from exporter.engines import ENGINES
-from exporter.fetching.ask import Asked, Asker, Memory
+from exporter.engines import ENGINES, LAST_TURN
+from exporter.fetching.ask import DETECTION_SHARES, Asked, Asker, Memory
 from exporter.fetching.http import HttpClient
 from exporter.fleet import CustomMap, Reason, SlotKind, Target
 from exporter.settings import TargetGroup
@@ -142,6 +142,31 @@ async def test_few_pages_of_one_target_are_asked_at_once(http: HttpClient) -> No
     async with http_server({"/{path:.*}": count}) as url:
         await ask(http, url, Memory())
     assert most == 3
+
+
+def test_each_turn_has_its_share_of_the_time() -> None:
+    assert len(DETECTION_SHARES) == LAST_TURN + 1
+    assert sorted(DETECTION_SHARES) == list(DETECTION_SHARES)
+    assert DETECTION_SHARES[-1] < 1
+    for engine in ENGINES.values():
+        target = Target("http://h:1", "g")
+        assert all(0 <= request.turn <= LAST_TURN for request in engine.detection(target))
+
+
+async def test_an_address_that_is_silent_is_not_asked_for_more(http: HttpClient) -> None:
+    asked = []
+    released = asyncio.Event()
+
+    async def silent(request: web.Request) -> web.Response:
+        asked.append(request.path)
+        await released.wait()
+        return web.Response()
+
+    async with http_server({"/{path:.*}": silent}) as url:
+        found = await ask(http, url, Memory(), seconds=0.4)
+        released.set()
+    assert found.reading.reason is Reason.TIMEOUT
+    assert sorted(asked) == ["/api/v1/twinkle/capacity_info", "/v1/metrics", "/v1/models"]
 
 
 async def test_a_large_exposition_is_not_asked_for_where_the_models_tell(http: HttpClient) -> None:
