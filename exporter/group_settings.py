@@ -27,6 +27,8 @@ class ContradictionError(ValueError):
 
 _WITH_BASE_SLOT = (AUTO, "sglang", "nim", "dynamo")
 """Engines of which the base model's requests may take a slot that is not counted."""
+_WITHOUT_SERIES = ("twinkle", "tinker", "custom")
+"""Engines that `metrics_path` means nothing to."""
 _OWN_HEADERS = frozenset(
     {"host", "connection", "content-length", "transfer-encoding", "accept-encoding", "upgrade"}
 )
@@ -337,6 +339,11 @@ class TargetGroup(_Section):
         if self.slots.base_uses_slot and self.engine not in _WITH_BASE_SLOT:
             found = f"slots.base_uses_slot and engine: {self.engine}"
             raise ContradictionError(found, f"one of {', '.join(_WITH_BASE_SLOT)}")
+        if self.metrics_path is not None and self.engine in _WITHOUT_SERIES:
+            wanted = "an engine that is read from series"
+            raise ContradictionError(f"metrics_path and engine: {self.engine}", wanted)
+        if len({name.lower() for name in self.headers}) < len(self.headers):
+            raise ContradictionError("a header in two spellings", "each header once")
         if self.model is not None and self.model_relabel:
             raise ContradictionError("model and model_relabel", "one of them")
         for pattern, replacement in self.model_relabel.items():

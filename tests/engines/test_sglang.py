@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from dataclasses import replace
 from typing import Any
 
@@ -104,6 +105,18 @@ def test_each_data_parallel_rank_has_a_pool_of_its_own() -> None:
     body = series(used=2, dp="0") + series(used=4, dp="1") + series(used=4, dp="1", tp=1)
     assert slots(read(body)) == (8, 6, 2)
     assert row(read(body)).requests_running == 6
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_any_order_of_lines_and_loads_gives_the_same_table(seed: int) -> None:
+    order = random.Random(seed)  # noqa: S311 - to shuffle, not to hide
+    body = series(used=2, dp="0") + series(used=4, dp="1") + series(used=4, dp="1", tp=1)
+    lines = body.splitlines(keepends=True)
+    order.shuffle(lines)
+    rows = [load(0, 3, pool(2)), load(1, 2)]
+    order.shuffle(rows)
+    assert read("".join(lines)) == read(body)
+    assert slots(read("".join(lines), loads(*rows))) == (8, 6, 2)
 
 
 def test_the_gauges_are_stale_when_idle() -> None:
