@@ -241,12 +241,18 @@ def _across(settings: Settings, sources: _Sources) -> Iterable[Problem]:
     """Mistakes that no single key shows."""
     names: set[str] = set()
     addresses: dict[str, str] = {}
+    given = sources.merged().get("targets", [])
     for at, group in enumerate(settings.targets):
         loc: Loc = ("targets", at, "name")
         if group.name in names:
             found = f"{group.name!r} a second time"
             yield Problem(sources.place(loc), key_text(loc), found, "a name of its own")
         names.add(group.name)
+        # One that was left out for its mistakes is there all the same.
+        if group.engine == "custom" and not given[at].get("custom"):
+            loc = ("targets", at, "engine")
+            wanted = "custom too, which maps the answer"
+            yield Problem(sources.place(loc), key_text(loc), repr(group.engine), wanted)
         for n, url in enumerate(group.static):
             loc = ("targets", at, "static", n)
             if url in addresses:

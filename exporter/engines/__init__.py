@@ -43,13 +43,17 @@ ENGINES: Mapping[str, Engine] = {
 AUTO = "auto"
 
 
-def detection_requests(target: Target, late: bool) -> tuple[tuple[Engine, Request], ...]:
-    """What to ask a target whose engine is not known, before the rest (`late`) and then."""
+LAST_TURN = 2
+"""Of detection: models and what tells of another server before them, small pages, expositions."""
+
+
+def detection_requests(target: Target, turn: int) -> tuple[tuple[Engine, Request], ...]:
+    """What to ask a target whose engine is not known, in this turn."""
     return tuple(
         (engine, request)
         for engine in ENGINES.values()
         for request in engine.detection(target)
-        if request.late is late
+        if request.turn == turn
     )
 
 

@@ -35,9 +35,9 @@ class Request:
     accepts: Callable[[bytes], bool] | None = None
     """Whether a body is what was wanted; else `fallback` is asked."""
     fallback: Request | None = None
-    late: bool = False
-    """In detection: asked only where no engine claimed what was answered before, as it is large,
-    or takes something from an engine that is not ours."""
+    turn: int = 0
+    """In detection: asked only where no engine claimed what was answered in an earlier turn. Pages
+    that are large, or that take something from an engine that is not ours, have the last."""
     etag: str = ""
     """Of the answer that is known: the server then may say 304, that it is still the same."""
     key_prefix: str = ""

@@ -19,7 +19,7 @@ import orjson
 
 from exporter.engines.base import About, Answers, Engine, Request, count, failed
 from exporter.engines.custom_paths import NothingError, find, selector
-from exporter.engines.prometheus_text import Finder, Found, Sample
+from exporter.engines.prometheus_text import Finder, Found, Sample, declared
 from exporter.fleet import (
     AdapterState,
     AdapterTable,
@@ -124,13 +124,18 @@ def _collect(custom: CustomMap, values: _Values) -> _Found:
     for key, path in custom.paths:
         try:
             if key in COUNTS:
-                found.counts[key] = _count(values(path, False))
+                numbers = values(path, False)
+                if key == "max" and not numbers:
+                    # Nothing is used where an empty list adds up to 0, but no room is unknown room.
+                    raise NothingError(path)
+                found.counts[key] = _count(numbers)
             elif key in AMOUNTS:
                 found.amounts[key] = _amount(values(path, False))
             else:
                 found.names[key] = _names(values(path, True))
         except NothingError as error:
-            found.problems[key] = f"found nothing at {error}"
+            where = "" if str(error) == path else f"{path}: "
+            found.problems[key] = f"{where}found nothing at {error}"
         except _WrongError as error:
             found.problems[key] = f"{path}: wanted {error}"
     return found
@@ -153,14 +158,20 @@ def _of_series(body: bytes, custom: CustomMap) -> _Values:
         samples: list[Sample] = [
             sample for sample in series[wanted.name] if wanted.matches(sample.labels)
         ]
-        if of_names:
-            # An adapter that left may keep its series, at 0. None at all is nothing to complain of.
-            label = custom.adapter_label
-            named = (sample.labels.get(label) for sample in samples if sample.value > 0)
-            return [name for name in named if name]
-        if not samples:
+        if not samples and not (of_names and is_there(wanted.name)):
             raise NothingError(path)
-        return [sample.value for sample in samples]
+        if not of_names:
+            return [sample.value for sample in samples]
+        # An adapter that left may keep its series, at 0.
+        label = custom.adapter_label
+        named = [sample.labels.get(label) for sample in samples if sample.value > 0]
+        if named and not any(named):
+            raise NothingError(f"label {label} of {path}")
+        return [name for name in named if name]
+
+    def is_there(name: str) -> bool:
+        """Whether the series exists: only then does having no sample mean having no adapter."""
+        return bool(series[name]) or declared(body, name)
 
     return values
 

@@ -89,7 +89,7 @@ def _read_loras(body: bytes) -> frozenset[str] | None:
 
 def detection(target: Target) -> tuple[Request, ...]:
     """What tells a Dynamo worker from the engine that it passes through."""
-    return (Request("loras", f"{target.base}/v1/loras"),)
+    return (Request("loras", f"{target.base}/v1/loras", turn=1),)
 
 
 def claims(target: Target, answers: Answers) -> bool:

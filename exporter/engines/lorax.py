@@ -64,7 +64,7 @@ def read(target: Target, answers: Answers, now: float) -> Reading:
 
 def detection(target: Target) -> tuple[Request, ...]:
     """What tells LoRAX from other servers."""
-    return (Request("metrics", target.metrics_url(), shown=WANTED, late=True),)
+    return (Request("metrics", target.metrics_url(), shown=WANTED, turn=2),)
 
 
 def claims(target: Target, answers: Answers) -> bool:

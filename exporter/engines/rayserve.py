@@ -149,7 +149,7 @@ def _model_of(replica: _Replica) -> str:
 
 def detection(target: Target) -> tuple[Request, ...]:
     """What tells a Ray node from other servers."""
-    return (Request("metrics", target.metrics_url(), shown=SHOWN, late=True),)
+    return (Request("metrics", target.metrics_url(), shown=SHOWN, turn=2),)
 
 
 def claims(target: Target, answers: Answers) -> bool:

@@ -15,7 +15,7 @@ missing up to 0.5.12.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from exporter.engines import openai_models
@@ -116,9 +116,12 @@ def read(target: Target, answers: Answers, now: float) -> Reading:
     has_pool = any(rank.total is not None for rank in ranks) or bool(found[TOTAL])
     if not has_pool and info.enable_lora is False:
         detail = "SGLang runs without LoRA; start it with --enable-lora"
+        table = replace(table, max=None, used=None)
         return Reading(AdapterTable((table,)), Reason.NO_LORA, detail)
     detail = ""
-    if table.used is None:
+    if len(ranks) < (info.ranks or 1):
+        detail = f"{len(ranks)} of {info.ranks} data-parallel ranks are told: used is unknown"
+    elif table.used is None:
         detail = "no LoRA pool in /metrics nor in /v1/loads while requests run: used is unknown"
     elif table.max is None:
         detail = "neither the pool nor max_loras_per_batch is told: max is unknown"
@@ -135,6 +138,8 @@ def _table(
         name = models.base
     limit = _limit(ranks, info)
     used, bounded = _used(ranks, target.base_uses_slot)
+    if len(ranks) < (info.ranks or 1):
+        used, bounded = None, False
     # Older versions list the base model alone, in rows without the key.
     knows_adapters = models is not None and models.tells_parents
     return ReplicaTable(
@@ -157,7 +162,7 @@ def _table(
 def _limit(ranks: list[_Rank], info: Info) -> int | None:
     """Slots of all ranks. A pool of 0 is one that has not been counted yet."""
     totals = [rank.total for rank in ranks if rank.total]
-    if totals and len(totals) == len(ranks):
+    if totals and len(totals) == len(ranks) >= (info.ranks or 1):
         return sum(totals)
     if info.max_loras is None:
         return None
@@ -286,7 +291,7 @@ def detection(target: Target) -> tuple[Request, ...]:
     """What tells SGLang from other servers."""
     return (
         openai_models.detection(target),
-        Request("metrics", target.metrics_url(), shown=WANTED, late=True),
+        Request("metrics", target.metrics_url(), shown=WANTED, turn=2),
     )
 
 

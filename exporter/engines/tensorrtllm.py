@@ -10,6 +10,8 @@ Wire format: the series `trtllm_…` of its collector, and `nv_trt_llm_…` of T
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from exporter.engines import openai_models
 from exporter.engines.base import (
     About,
@@ -39,7 +41,8 @@ def requests(target: Target) -> tuple[Request, ...]:
     """What one poll fetches."""
     return (
         Request("metrics", target.metrics_url(METRICS_PATH), shown=WANTED),
-        openai_models.request(target),
+        # Asked each time: without series nothing else tells that the server is still this one.
+        replace(openai_models.request(target), max_age=0.0),
         Request("version", f"{target.base}/version", max_age=VERSION_MAX_AGE),
     )
 
@@ -90,7 +93,7 @@ def detection(target: Target) -> tuple[Request, ...]:
     """What tells TensorRT-LLM from other servers, before anything asks for `/metrics`."""
     return (
         openai_models.detection(target),
-        Request("metrics", target.metrics_url(METRICS_PATH), shown=WANTED),
+        Request("metrics", target.metrics_url(METRICS_PATH), shown=WANTED, turn=1),
     )
 
 

@@ -9,6 +9,7 @@ Tinker's public client reads it; the prefix is `/api/v1`.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 from exporter.engines.base import (
@@ -63,7 +64,7 @@ def _read_models(body: bytes) -> list[str] | None:
 
 def detection(target: Target) -> tuple[Request, ...]:
     """What tells such a server from others."""
-    return requests(target)
+    return tuple(replace(request, turn=1) for request in requests(target))
 
 
 def claims(target: Target, answers: Answers) -> bool:

@@ -280,6 +280,9 @@ def _with_slots(
                 states.update(
                     dict.fromkeys(split_names(present.waiting, known), AdapterState.WAITING)
                 )
+    elif table.requests_running == 0:
+        # Builds that tell residency do so before the first request, of which none is there yet.
+        active, used = frozenset(), 0
     resident = None
     if has_residency(found):
         residency = read_residency(found, active, states, engines)
@@ -356,7 +359,7 @@ def detection(target: Target) -> tuple[Request, ...]:
     """What tells a vLLM replica from other servers."""
     return (
         openai_models.detection(target),
-        Request("metrics", target.metrics_url(), shown=WANTED, late=True),
+        Request("metrics", target.metrics_url(), shown=WANTED, turn=2),
     )
 
 

@@ -15,13 +15,14 @@ from exporter.fleet import Reading, Reason, Target
 from exporter.relabel import relabelled
 from exporter.settings import TargetGroup
 
-DETECTION_SHARE = 0.5
-"""Share of the deadline for detection, so that one page that hangs leaves time to read."""
+DETECTION_SHARES = (0.5, 0.65, 0.8)
+"""Shares of the deadline at which the turns of detection end, so that a page that hangs leaves time
+for the others, and to read."""
 FALLBACK_SECONDS = 60.0
 """For how long a request's fallback is asked at once, after the request itself gave nothing."""
 
-_NOBODY = frozenset({Reason.CONNECT, Reason.TLS})
-"""Reasons for which another page of the same address need not be tried."""
+_NOBODY = frozenset({Reason.CONNECT, Reason.TLS, Reason.TIMEOUT})
+"""Where all pages of a turn have one of these, the address need not be asked for others."""
 
 Clock = Callable[[], float]
 
@@ -95,7 +96,7 @@ class Asker:
         answers: dict[str, Answer] = {}
         engine = memory.engine or ENGINES.get(target.engine)
         if engine is None:
-            engine = await self._detect(target, timeout * DETECTION_SHARE, exchanges)
+            engine = await self._detect(target, timeout, exchanges)
         if engine is None:
             reading = _undetected(exchanges)
         else:
@@ -124,13 +125,12 @@ class Asker:
     async def _detect(
         self, target: Target, seconds: float, exchanges: list[Exchange]
     ) -> Engine | None:
-        """Asks each page once, however many engines want it, and the late ones only in need."""
+        """Asks each page once, however many engines want it, turn by turn until one claims it."""
         started = asyncio.get_running_loop().time()
         answers: dict[str, dict[str, Answer]] = {}
-        for late in (False, True):
-            # A page that hangs costs the late ones no more than half of the time.
-            deadline = started + seconds * (1.0 if late else 0.5)
-            wanted = detection_requests(target, late)
+        for turn, share in enumerate(DETECTION_SHARES):
+            deadline = started + seconds * share
+            wanted = detection_requests(target, turn)
             pages: dict[str, Request] = {}
             for _, request in wanted:
                 known = pages.setdefault(request.url, request)
@@ -143,10 +143,8 @@ class Asker:
             for engine, request in wanted:
                 answers.setdefault(engine.name, {})[request.key] = by_url[request.url]
             found = detect(target, answers)
-            if found is not None:
+            if found is not None or all(answer.reason in _NOBODY for answer in got):
                 return found
-            if got and all(answer.reason in _NOBODY for answer in got):
-                break
         return None
 
     async def _fetch(

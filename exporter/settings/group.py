@@ -19,6 +19,8 @@ from exporter.settings.parts import ContradictionError, ReadableFile, Section, T
 
 _WITH_BASE_SLOT = (AUTO, "sglang", "nim", "dynamo")
 """Engines of which the base model's requests may take a slot that is not counted."""
+_WITHOUT_SERIES = ("twinkle", "tinker", "custom")
+"""Engines that `metrics_path` means nothing to."""
 
 
 def _engine(value: str) -> str:
@@ -201,13 +203,16 @@ class TargetGroup(Section):
         if self.ray_dashboard is not None and self.state is None:
             wanted = "state too, as the two are joined"
             raise ContradictionError("ray_dashboard and no state", wanted)
-        if self.custom is None and self.engine == "custom":
-            raise ContradictionError("engine: custom", "custom too, which maps the answer")
         if self.custom is not None and self.engine != "custom":
             raise ContradictionError(f"custom and engine: {self.engine}", "engine: custom")
         if self.slots.base_uses_slot and self.engine not in _WITH_BASE_SLOT:
             found = f"slots.base_uses_slot and engine: {self.engine}"
             raise ContradictionError(found, f"one of {', '.join(_WITH_BASE_SLOT)}")
+        if self.metrics_path is not None and self.engine in _WITHOUT_SERIES:
+            wanted = "an engine that is read from series"
+            raise ContradictionError(f"metrics_path and engine: {self.engine}", wanted)
+        if len({name.lower() for name in self.headers}) < len(self.headers):
+            raise ContradictionError("a header in two spellings", "each header once")
         if self.model is not None and self.model_relabel:
             raise ContradictionError("model and model_relabel", "one of them")
         for pattern, replacement in self.model_relabel.items():

@@ -327,6 +327,13 @@ async def test_a_probe_of_an_unknown_engine() -> None:
     assert (status, text) == (400, f"engine: wanted one of auto, {', '.join(ENGINES)}\n")
 
 
+async def test_a_mapping_cannot_be_asked_for_where_there_is_none() -> None:
+    async with serving(settings(allow=("127.0.0.0/8",))) as client:
+        status, text = await probe(client, "http://127.0.0.1:1", "&engine=custom")
+    assert status == 200
+    assert 'lora_target_failure{target="http://127.0.0.1:1",reason="unsupported"} 1' in text
+
+
 async def test_a_probe_ends_before_the_scrape_does() -> None:
     slow = Poll(interval="60s", timeout="30s", stale_after="120s")
     first = settings(poll=slow, allow=("127.0.0.0/8",))
