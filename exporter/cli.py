@@ -57,7 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         hint = ""
         if error.errno == errno.EADDRINUSE:
             hint = "; choose another with --web.listen-address"
-        print(f"lora-exporter: {error.strerror or error}{hint}", file=sys.stderr)
+        where = f"{error.filename}: " if isinstance(error.filename, str) else ""
+        print(f"lora-exporter: {where}{error.strerror or error}{hint}", file=sys.stderr)
     except KeyboardInterrupt:
         # Before the service took over the signal: there is nothing to bring to an end.
         return 130

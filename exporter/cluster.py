@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Annotated
+
+from annotated_types import Ge
 
 RESOURCES = ("memory", "cores", "gpus")
 """In the order in which they are told."""
@@ -130,10 +133,10 @@ class Node:
 class States:
     """A model's replicas by what the cluster does with them."""
 
-    ready: int = 0
-    starting: int = 0
+    ready: Annotated[int, Ge(0)] = 0
+    starting: Annotated[int, Ge(0)] = 0
     """Bound to a node, and not ready yet."""
-    draining: int = 0
+    draining: Annotated[int, Ge(0)] = 0
     """Terminating: they hold what they hold until they end, and do not count as current."""
 
 

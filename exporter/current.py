@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from exporter.exposition.fleet import Exposition
@@ -28,13 +29,25 @@ class CurrentFleet:
     so whoever holds one sees one moment.
     """
 
-    def __init__(self, exposition: Exposition, stale_after: float, this_host: str) -> None:
-        """`stale_after`: seconds for which a table outlives the polls that fail."""
+    def __init__(
+        self,
+        exposition: Exposition,
+        stale_after: float,
+        this_host: str,
+        wall: Callable[[], float] | None = None,
+    ) -> None:
+        """`stale_after`: seconds for which a table outlives the polls that fail. `wall`: unix
+        seconds, for what is shown; else the times that are handed over are taken for it.
+
+        All other times are those of one clock that nobody sets, so that a step of the wall clock
+        neither drops nor keeps a table.
+        """
         self.exposition = exposition
         self.stale_after = stale_after
         self.undiscovered: frozenset[str] = frozenset()
         """Groups whose targets were not all found yet."""
         self._this_host = this_host
+        self._wall = wall
         self._statuses: dict[str, TargetStatus] = {}
         self._unpolled: set[str] = set()
         self._owners: dict[_Key, str] = {}
@@ -55,11 +68,12 @@ class CurrentFleet:
             self.exposition.remove(url)
 
     def record(self, url: str, asked: Asked, now: float) -> TargetStatus | None:
-        """Takes in the outcome of a poll at `now` (unix seconds); None for a removed target."""
+        """Takes in the outcome of a poll at `now`; None for a removed target."""
         before = self._statuses.get(url)
         if before is None:
             return None
         self._unpolled.discard(url)
+        wall = self._wall() if self._wall is not None else now
         reading = self._without_doubles(before.target, asked.reading)
         status = replace(
             before,
@@ -69,7 +83,7 @@ class CurrentFleet:
             detail=reading.detail or asked.note,
             polls=(before.polls or 0) + 1,
             failures=(before.failures or 0) + (not reading.up),
-            last_success=now if reading.up else before.last_success,
+            last_success=wall if reading.up else before.last_success,
             duration=asked.seconds,
         )
         if reading.table is not None:

@@ -1,9 +1,12 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all, by one writer at a time."""
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 
@@ -15,7 +18,7 @@ def write_atomically(file: Path, text: str) -> None:
     place = file.resolve()
     handle, name = tempfile.mkstemp(prefix=f".{place.name}.", dir=place.parent)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:
             stream.write(text)
             stream.flush()
             os.fsync(stream.fileno())
@@ -25,3 +28,17 @@ def write_atomically(file: Path, text: str) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+@contextlib.contextmanager
+def locked(file: Path) -> Iterator[None]:
+    """Waits until no other process holds the folder of the file, and holds it. Raises OSError.
+
+    The folder, as the file itself is replaced.
+    """
+    handle = os.open(file.resolve().parent, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

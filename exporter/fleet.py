@@ -6,7 +6,7 @@ Unknown is `None`, never 0: an unknown number has no series, is `null` in JSON a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -217,7 +217,7 @@ class ReplicaStatus:
 
 @dataclass(frozen=True, slots=True)
 class TargetStatus:
-    """A target after its last poll. Times are unix seconds; None: has not happened."""
+    """A target after its last poll. None: has not happened."""
 
     target: Target
     engine: str | None = None
@@ -228,8 +228,9 @@ class TargetStatus:
     polls: int | None = None
     failures: int | None = None
     last_success: float | None = None
+    """Unix time, seconds."""
     table_at: float | None = None
-    """When the last table was read, whole or in part."""
+    """When the last table was read, whole or in part; of the same clock as `Fleet.at`."""
     duration: float | None = None
     """Of the last poll, seconds."""
     replicas: tuple[ReplicaStatus, ...] = ()
@@ -243,7 +244,8 @@ class Fleet:
     """All targets at one moment, ordered by address."""
 
     targets: tuple[TargetStatus, ...] = ()
-    at: float = field(default=0.0)
+    at: float = 0.0
+    """Seconds of a clock that nobody sets."""
     undiscovered: frozenset[str] = frozenset()
     """Groups whose targets were not all found yet."""
 

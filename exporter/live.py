@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from ipaddress import ip_address
 from typing import TypeVar
 from urllib.parse import urlsplit
 
@@ -19,6 +18,7 @@ from exporter.inventory import source_of
 from exporter.inventory.kept import KeptInventory
 from exporter.inventory.static import declared
 from exporter.measuring import MeasurementFile, all_in_force
+from exporter.naming import is_loopback
 from exporter.planning.demand import Watch
 from exporter.planning.overall import Planning, plan_all
 from exporter.planning.situation import Situation, with_seen
@@ -43,24 +43,30 @@ class LivePlans:
         self,
         fleet: CurrentFleet,
         settings: Callable[[], Settings],
-        on_plan: Callable[[float, float | None], None],
-        clock: Callable[[], float] = time.time,
+        on_plan: Callable[[float | None, float | None], None],
+        wall: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`on_plan` is told how long each planning took (seconds), and when the inventory was
-        last read (unix seconds); `clock`: unix seconds."""
+        """`on_plan` is told how long each planning took (seconds; None: it failed), and when the
+        inventory was last read (unix seconds). `wall`: unix seconds; `clock`: the fleet's."""
         self._fleet = fleet
         self._settings = settings
         self._on_plan = on_plan
+        self._wall = wall
         self._clock = clock
         self._measured = MeasurementFile()
         self._watch = Watch()
         self._inventory: KeptInventory | None = None
         self._inventory_of: InventorySettings | None = None
         self._planned: _Planned | None = None
+        self._failed = False
+        self._all_polled = False
+        self._first = asyncio.Lock()
         self._again = asyncio.Event()
         self._stepping = asyncio.Lock()
-        # A thread of its own, as the loop's may all wait for name servers.
+        # Threads of their own, as the loop's may all wait for name servers.
         self._thread = ThreadPoolExecutor(1, "planning")
+        self._askers = ThreadPoolExecutor(2, "asking")
 
     async def run(self) -> None:
         """Plans until it is cancelled: first when all targets were polled once."""
@@ -73,6 +79,8 @@ class LivePlans:
             except Exception:
                 # A mistake of ours with one fleet must not end the plans of the next.
                 LOG.exception("planning failed")
+                self._failed = True
+                self._on_plan(None, None)
             await self._wait()
 
     async def _wait(self) -> None:
@@ -84,25 +92,29 @@ class LivePlans:
             return
 
     def polled(self) -> None:
-        """A target was polled: once all were, the first plan need not wait."""
-        if self._planned is None and self._fleet.all_polled:
+        """A target was polled: once all were that there are, the next plan need not wait."""
+        all_polled = self._fleet.all_polled
+        if all_polled and not self._all_polled:
             self._again.set()
+        self._all_polled = all_polled
 
     def again(self) -> None:
-        """Plans soon, as the settings changed."""
+        """Plans soon, as the settings or the targets changed."""
+        self._all_polled = self._fleet.all_polled
         self._again.set()
 
     def close(self) -> None:
-        """Lets the thread end."""
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        """Lets the threads end."""
+        for threads in (self._thread, self._askers):
+            threads.shutdown(wait=False, cancel_futures=True)
 
     async def step(self) -> Planning:
         """Plans once, over the fleet as it is now."""
         async with self._stepping:
-            now = self._clock()
+            now = self._wall()
             settings = self._settings()
             inventory = await self._read_inventory(settings.inventory, now)
-            fleet = self._fleet.snapshot(now)
+            fleet = self._fleet.snapshot(self._clock())
             read = inventory.last if inventory is not None else None
             cluster = declared(settings, read)
 
@@ -110,29 +122,36 @@ class LivePlans:
                 began = time.perf_counter()
                 measured = self._measured.read(settings.measurements.file)
                 known = Situation(cluster, all_in_force(measured, settings.models))
-                seen = self._watch.step(fleet, settings.planning.demand_window)
+                seen = self._watch.step(fleet, settings.planning.demand_window, settings.models)
                 planning = plan_all(with_seen(known, seen, now))
                 text = render(planning, sees_whole_fleet(settings, fleet))
                 return _Planned(planning, text, time.perf_counter() - began)
 
             loop = asyncio.get_running_loop()
             self._planned = await loop.run_in_executor(self._thread, plan)
+            self._failed = False
             last_success = inventory.last_success if inventory is not None else None
             self._on_plan(self._planned.seconds, last_success)
             return self._planned.planning
 
     async def latest(self) -> Planning:
         """The last planning; before the first, one that is made now."""
-        return self._planned.planning if self._planned is not None else await self.step()
+        if self._planned is None:
+            async with self._first:
+                if self._planned is None:
+                    return await self.step()
+        return self._planned.planning
 
     async def in_thread(self, ask: Callable[[Planning], _T]) -> _T:
-        """Asks the latest planning something, off the event loop."""
+        """Asks the latest planning something, off the event loop; plans do not wait for it."""
         planning = await self.latest()
-        return await asyncio.get_running_loop().run_in_executor(self._thread, ask, planning)
+        return await asyncio.get_running_loop().run_in_executor(self._askers, ask, planning)
 
     def text(self, openmetrics: bool) -> bytes:
-        """The text of the last plans."""
-        return self._planned.text[openmetrics] if self._planned is not None else b""
+        """The text of the last plans; nothing after a failure: missing is never "as before"."""
+        if self._planned is None or self._failed:
+            return b""
+        return self._planned.text[openmetrics]
 
     async def _read_inventory(
         self, settings: InventorySettings, now: float
@@ -159,11 +178,4 @@ def sees_whole_fleet(settings: Settings, fleet: Fleet) -> bool:
 
 def _all_loopback(urls: Iterable[str]) -> bool:
     hosts = [urlsplit(url).hostname or "" for url in urls]
-    return bool(hosts) and all(map(_is_loopback, hosts))
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    return bool(hosts) and all(map(is_loopback, hosts))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import logging
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,9 +12,9 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
 
-from exporter.documents import ConfigError, problem_of, read_document
-from exporter.files import write_atomically
-from exporter.planning.needed import Measurement
+from exporter.documents import ConfigError, Problem, problem_of, read_document
+from exporter.files import locked, write_atomically
+from exporter.planning.needed import LEAST_RATE, MOST_RATE, Measurement
 from exporter.settings import CardSettings
 
 _ONE_LINE = 2**31
@@ -27,7 +28,7 @@ class Entry(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    tokens_per_second: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    tokens_per_second: Annotated[float, Field(ge=LEAST_RATE, le=MOST_RATE, allow_inf_nan=False)]
     tokens: Literal["generation", "total"] = "generation"
     profile: str = ""
     slo: dict[str, Any] = {}
@@ -57,34 +58,60 @@ def read_measurements(file: Path) -> dict[str, tuple[Measurement, ...]]:
 def add_measurement(file: Path, model: str, entry: Entry) -> None:
     """Adds a measurement as the model's first; all else in the file stays, comments too.
 
-    The file is replaced whole or not at all. Raises ConfigError for a file that cannot be used,
-    OSError for one that cannot be written.
+    The file is replaced whole or not at all, and writers wait for each other. Raises ConfigError
+    for a file that cannot be used, or is written in a way that cannot be added to; OSError for one
+    that cannot be written.
     """
-    read_measurements(file)
-    text = file.read_text(encoding="utf-8")
-    data = entry.model_dump(mode="json", exclude_defaults=True)
-    item = yaml.safe_dump(data, default_flow_style=True, sort_keys=False, width=_ONE_LINE).strip()
-    listed = _list_of(text, model)
-    if listed is None:
-        key = yaml.safe_dump(model, width=_ONE_LINE).partition("\n")[0]
-        newline = "" if not text or text.endswith("\n") else "\n"
-        text += f"{newline}{key}:\n  - {item}\n"
-    elif listed.flow_style:
-        at = listed.start_mark.index + 1
-        text = f"{text[:at]}{item}{', ' if listed.value else ''}{text[at:]}"
-    else:
-        at = listed.start_mark.index
-        indent = " " * listed.start_mark.column
-        text = f"{text[:at]}- {item}\n{indent}{text[at:]}"
-    write_atomically(file, text)
+    with locked(file):
+        read_measurements(file)
+        data = entry.model_dump(mode="json", exclude_defaults=True)
+        item = yaml.safe_dump(data, default_flow_style=True, sort_keys=False, width=_ONE_LINE)
+        try:
+            before = file.read_bytes().decode()
+        except UnicodeDecodeError:
+            before = ""
+        text = _added(before, model, item.strip())
+        if text is None or not _is_added(_parsed(before), _parsed(text), model, _parsed(item)):
+            found = "a style that nothing can be added to"
+            hint = f"{json.dumps(model)} to have {item.strip()}, added by hand"
+            raise ConfigError([Problem(str(file), model, found, hint)])
+        write_atomically(file, text)
 
 
-def _list_of(text: str, model: str) -> yaml.SequenceNode | None:
-    root = yaml.compose(text, Loader=yaml.SafeLoader)
-    for key, value in root.value if isinstance(root, yaml.MappingNode) else ():
-        if key.value == model and isinstance(value, yaml.SequenceNode):
-            return value
-    return None
+def _added(text: str, model: str, item: str) -> str | None:
+    """The file's text with the measurement; None where it cannot be added."""
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.YAMLError:
+        return None
+    end = "\r\n" if "\r\n" in text else "\n"
+    for key, listed in root.value if isinstance(root, yaml.MappingNode) else ():
+        if key.value == model:
+            at = listed.start_mark.index
+            if not isinstance(listed, yaml.SequenceNode):
+                return None
+            if listed.flow_style:
+                more = ", " if listed.value else ""
+                return f"{text[: at + 1]}{item}{more}{text[at + 1 :]}"
+            indent = " " * listed.start_mark.column
+            return f"{text[:at]}- {item}{end}{indent}{text[at:]}"
+    if text and not text.endswith("\n"):
+        text += end
+    return f"{text}{json.dumps(model)}:{end}  - {item}{end}"
+
+
+def _is_added(before: object, after: object, model: str, item: object) -> bool:
+    """Whether the new text says what the old one does, and the measurement besides."""
+    old = before if isinstance(before, dict) else {}
+    return after == {**old, model: [item, *(old.get(model) or ())]}
+
+
+def _parsed(text: str) -> object:
+    """What the text says, with dates as they are written."""
+    try:
+        return yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - it makes texts only
+    except yaml.YAMLError:
+        return None
 
 
 class MeasurementFile:
@@ -95,6 +122,7 @@ class MeasurementFile:
 
     def __init__(self) -> None:
         self._stamp: tuple[str, int, int, int] | None = None
+        self._refused: str = ""
         self._good: dict[str, tuple[Measurement, ...]] = {}
 
     def read(self, file: Path | None) -> dict[str, tuple[Measurement, ...]]:
@@ -105,11 +133,14 @@ class MeasurementFile:
             stat = file.stat()
             stamp = (str(file), stat.st_mtime_ns, stat.st_size, stat.st_ino)
             if stamp != self._stamp:
-                self._stamp = stamp
                 self._good = read_measurements(file)
+                self._stamp, self._refused = stamp, ""
         except (ConfigError, OSError) as error:
-            for line in str(error).splitlines():
-                LOG.error("measurements refused", extra={"problem": line})
+            # Tried again each time, as it may be the disk and not the file; told once.
+            if str(error) != self._refused:
+                self._refused = str(error)
+                for line in str(error).splitlines():
+                    LOG.error("measurements refused", extra={"problem": line})
         return self._good
 
 
@@ -128,7 +159,7 @@ def all_in_force(
 
 
 def _newest_first(model: str, entries: tuple[Entry, ...]) -> tuple[Measurement, ...]:
-    found = [
+    return tuple(
         Measurement(
             model=model,
             tokens_per_second=entry.tokens_per_second,
@@ -136,6 +167,15 @@ def _newest_first(model: str, entries: tuple[Entry, ...]) -> tuple[Measurement, 
             profile=entry.profile,
             measured_at=entry.measured_at.isoformat() if entry.measured_at is not None else "",
         )
-        for entry in entries
-    ]
-    return tuple(sorted(found, key=lambda one: one.measured_at, reverse=True))
+        for entry in sorted(entries, key=_moment, reverse=True)
+    )
+
+
+def _moment(entry: Entry) -> datetime.datetime:
+    """When it was measured; a time without zone is UTC, and a day begins at midnight."""
+    at = entry.measured_at
+    if at is None:
+        return datetime.datetime.min.replace(tzinfo=datetime.UTC)
+    if not isinstance(at, datetime.datetime):
+        at = datetime.datetime.combine(at, datetime.time())
+    return at if at.tzinfo is not None else at.replace(tzinfo=datetime.UTC)

@@ -30,7 +30,7 @@ def replica_id(target: Target, this_host: str) -> str:
     parts = urlsplit(target.url)
     host = parts.hostname or ""
     port = parts.port or _PORTS.get(parts.scheme, 0)
-    if _is_loopback(host):
+    if is_loopback(host):
         host = this_host
     elif ":" in host:
         host = f"[{host}]"
@@ -38,7 +38,8 @@ def replica_id(target: Target, this_host: str) -> str:
     return f"{host}:{port}{path}"
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether the host means another machine for each that asks."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -8,14 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import aiohttp
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 from rich.console import Console
 from rich.markup import escape
 
 from exporter import capacity
 from exporter.cluster import Resources
 from exporter.documents import read_document
+from exporter.engines.base import Request
+from exporter.fetching.http import GroupClient, HttpClient
 from exporter.inventory import static
 from exporter.loading import load
 from exporter.measuring import all_in_force, read_measurements
@@ -32,13 +33,14 @@ from exporter.planning.whatif import (
     with_nodes,
     without_node,
 )
-from exporter.settings import Settings
+from exporter.settings import Settings, TargetGroup, normalise_url
 from exporter.snapshot import MARK, Snapshot, situation_of, validated
 from exporter.table import UNKNOWN, model_rows, shown, yes_or_no
 from exporter.web.api.plan_schema import plans_of, target_of
 
 SNAPSHOT_PATH = "/api/v1/snapshot"
 _SNAPSHOT_SECONDS = 30
+_LARGEST_SNAPSHOT = 256 * 2**20
 
 
 class SnapshotError(Exception):
@@ -93,18 +95,22 @@ def _measurements(settings: Settings) -> dict[str, Measurement]:
 
 async def fetch_snapshot(address: str) -> Snapshot:
     """Asks a running exporter for what it knows. Raises SnapshotError."""
-    url = address.rstrip("/") + SNAPSHOT_PATH
-    timeout = aiohttp.ClientTimeout(total=_SNAPSHOT_SECONDS)
     try:
-        async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url) as answer:
-            if answer.status != 200:
-                raise SnapshotError(f"{url}: status {answer.status}; wanted a running exporter")
-            return Snapshot.model_validate_json(await answer.read())
-    except (aiohttp.ClientError, TimeoutError, ValueError) as error:
-        kind = "no snapshot" if isinstance(error, ValidationError) else type(error).__name__
-        raise SnapshotError(
-            f"{url}: {kind}; wanted a running exporter, say where with --url"
-        ) from None
+        url = normalise_url(address)
+    except ValueError as error:
+        raise SnapshotError(f"--url: wanted {error}") from None
+    loop = asyncio.get_running_loop()
+    async with HttpClient(_LARGEST_SNAPSHOT) as http:
+        request = Request("snapshot", url + SNAPSHOT_PATH)
+        client = GroupClient(TargetGroup(name="exporter"))
+        answer = await http.get(request, client, loop.time() + _SNAPSHOT_SECONDS)
+    wanted = "wanted a running exporter, say where with --url"
+    if answer.reason is not None:
+        raise SnapshotError(f"{url}: {answer.detail}; {wanted}")
+    try:
+        return Snapshot.model_validate_json(answer.body)
+    except ValueError:
+        raise SnapshotError(f"{url}: no snapshot; {wanted}") from None
 
 
 def plans(before: Situation, what_if: WhatIf | None = None) -> Plans:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import datetime
-import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -19,10 +18,12 @@ from exporter.discovery.base import DiscoveryError
 from exporter.fetching.http import TlsError
 from exporter.loading import load
 from exporter.measuring import Entry, add_measurement
+from exporter.planning.needed import LEAST_RATE, MOST_RATE
 from exporter.planning.plans import TargetError
 from exporter.planning.whatif import MOST_NODES, WhatIfError
 from exporter.quantities import parse_memory, parse_thousandths
 
+MOST_FACTOR = 1e6
 _Added = tuple[str, Resources | None, int]
 
 
@@ -92,11 +93,10 @@ def _add_plan(commands: Any, console: Callable[[], Console]) -> None:
             if parsed.snapshot is not None:
                 url = parsed.url or _local(load(parsed.config).web.listen_address)
                 taken = asyncio.run(planned.fetch_snapshot(url))
+                found = planned.plans(snapshot.situation_of(taken), question)
                 snapshot.write(parsed.snapshot, taken)
-                known = snapshot.situation_of(taken)
             else:
-                known = planned.situation(parsed.config)
-            found = planned.plans(known, question)
+                found = planned.plans(planned.situation(parsed.config), question)
         except (WhatIfError, planned.SnapshotError) as error:
             return _fail(error)
         if parsed.json:
@@ -150,7 +150,7 @@ def _add_measured(commands: Any) -> None:
     parser.add_argument(
         "--tokens-per-sec",
         metavar="N",
-        type=_factor,
+        type=_rate,
         required=True,
         help="what one replica served while it kept its service level",
     )
@@ -209,9 +209,21 @@ def _factor(text: str) -> float:
         factor = float(text)
     except ValueError:
         factor = 0.0
-    if not (math.isfinite(factor) and factor > 0):
-        raise argparse.ArgumentTypeError("wanted a positive number, such as 1.33")
+    if not LEAST_RATE <= factor <= MOST_FACTOR:
+        wanted = f"wanted a number from {LEAST_RATE:g} to {MOST_FACTOR:g}, such as 1.33"
+        raise argparse.ArgumentTypeError(wanted)
     return factor
+
+
+def _rate(text: str) -> float:
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = 0.0
+    if not LEAST_RATE <= rate <= MOST_RATE:
+        wanted = f"wanted tokens per second, from {LEAST_RATE:g} to {MOST_RATE:g}"
+        raise argparse.ArgumentTypeError(wanted)
+    return rate
 
 
 def _added(text: str) -> _Added:

@@ -68,9 +68,9 @@ class Poller:
     """Polls until it is stopped. All calls come from one event loop."""
 
     def __init__(
-        self, fleet: CurrentFleet, on_poll: OnPoll, clock: Callable[[], float] = time.time
+        self, fleet: CurrentFleet, on_poll: OnPoll, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """`on_poll` is told of each target's status after its poll; `clock`: unix seconds."""
+        """`on_poll` is told of each target's status after its poll; `clock`: the fleet's."""
         self._fleet = fleet
         self._on_poll = on_poll
         self._clock = clock

@@ -46,6 +46,7 @@ class SelfMetrics:
             "lora_exporter_discovery_last_success_timestamp_seconds"
         )
         self._discovery_failures = self._counter("lora_exporter_discovery_failures_total")
+        self._plan_failures = self._counter("lora_exporter_plan_failures_total")
         self._failures = self._counter("lora_exporter_poll_failures_total")
         for engine in (AUTO, *ENGINES):
             for reason in Reason:
@@ -93,9 +94,13 @@ class SelfMetrics:
         else:
             self._discovery_success.labels(group).set(now)
 
-    def planned(self, seconds: float, inventory_read: float | None) -> None:
-        """All models were planned; `inventory_read`: unix seconds, None without inventory."""
-        self._set("lora_exporter_plan_duration_seconds", seconds)
+    def planned(self, seconds: float | None, inventory_read: float | None) -> None:
+        """All models were planned, or (None) could not be; `inventory_read`: unix seconds, None
+        without inventory."""
+        if seconds is None:
+            self._plan_failures.inc()
+        else:
+            self._set("lora_exporter_plan_duration_seconds", seconds)
         if inventory_read is not None:
             self._set("lora_exporter_inventory_last_success_timestamp_seconds", inventory_read)
 

@@ -70,14 +70,14 @@ class Service:
         self,
         settings: Settings,
         load: Callable[[], Settings],
-        clock: Callable[[], float] = time.time,
+        wall: Callable[[], float] = time.time,
     ) -> None:
-        """`load` reads the configuration anew and raises ConfigError; `clock`: unix seconds."""
+        """`load` reads the configuration anew and raises ConfigError; `wall`: unix seconds."""
         self.settings = settings
         self.address = ""
         """Where the page is, once the service listens."""
         self._load = load
-        self._clock = clock
+        self._wall = wall
         self._stop = asyncio.Event()
         self._reloading = asyncio.Lock()
 
@@ -93,17 +93,17 @@ class Service:
             LOG.warning("no targets; give --target or --config.file")
         async with HttpClient(settings.poll.max_body) as http:
             exposition = Exposition(settings.poll.max_adapters)
-            fleet = CurrentFleet(exposition, settings.poll.stale_after, here())
+            fleet = CurrentFleet(exposition, settings.poll.stale_after, here(), self._wall)
             metrics = SelfMetrics(lambda: len(fleet))
-            live = LivePlans(fleet, lambda: self.settings, metrics.planned, self._clock)
+            live = LivePlans(fleet, lambda: self.settings, metrics.planned, self._wall)
 
             def on_poll(status: TargetStatus) -> None:
                 metrics.polled(status)
                 live.polled()
 
-            poller = Poller(fleet, on_poll, self._clock)
+            poller = Poller(fleet, on_poll)
             changed = asyncio.Event()
-            finding = Finding(changed.set, metrics.discovered, self._clock)
+            finding = Finding(changed.set, metrics.discovered, self._wall)
             prepared = self._prepared(http, settings)
             parts = _Parts(fleet, poller, http, metrics, live, finding)
             state = WebState(
@@ -113,7 +113,8 @@ class Service:
                 settings=lambda: self.settings,
                 telemetry_path=settings.web.telemetry_path,
                 reload=lambda: self._reload(parts),
-                clock=self._clock,
+                clock=time.monotonic,
+                wall=self._wall,
                 this_host=here(),
                 live=live,
                 finding=finding,
@@ -126,7 +127,7 @@ class Service:
             try:
                 self.address = await self._listen(runner, settings.web.listen_address)
                 LOG.info("listening", extra={"address": self.address})
-                metrics.config_loaded(self._clock())
+                metrics.config_loaded(self._wall())
                 self._handle_signals(state)
                 await self._apply(parts, settings, prepared)
                 tasks = [
@@ -213,7 +214,7 @@ class Service:
             parts.fleet.set_limits(settings.poll.stale_after, settings.poll.max_adapters)
             await self._apply(parts, settings, prepared)
             parts.live.again()
-            parts.metrics.config_loaded(self._clock())
+            parts.metrics.config_loaded(self._wall())
             LOG.info("configuration reloaded")
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from exporter.cluster import RESOURCES, Inventory, Node, Resources, States
 from exporter.documents import ConfigError, Document, problem_of
@@ -28,6 +28,9 @@ from exporter.settings import (
 
 MARK = "snapshot"
 """Key that tells a snapshot from a configuration."""
+
+
+_EPOCH = datetime.datetime.fromtimestamp(0, datetime.UTC)
 
 
 class _Section(BaseModel):
@@ -56,7 +59,7 @@ class Snapshot(_Section):
     """The file."""
 
     snapshot: Literal[1]
-    taken_at: datetime.datetime
+    taken_at: Annotated[AwareDatetime, Field(ge=_EPOCH)]
     classes: dict[str, int] = {}
     owners: dict[str, QuotaSettings] = {}
     models: dict[str, CardSettings] = {}

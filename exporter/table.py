@@ -158,7 +158,7 @@ def _row(status: TargetStatus, replica: ReplicaStatus | None, now: float) -> Row
         share=None if not limit or used is None else min(round(100 * used / limit), 100),
         full=free == 0,
         waiting=shown(table.waiting if table is not None else None),
-        age=age(status.last_success, now),
+        age=age(status.table_at, now),
         detail=status.detail,
     )
 
@@ -174,5 +174,5 @@ def shown(number: int | None) -> str:
 
 
 def age(at: float | None, now: float) -> str:
-    """How long ago the last good poll was."""
+    """How long ago the table was read."""
     return "never" if at is None else show_duration(max(round(now - at), 0))

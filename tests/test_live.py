@@ -28,7 +28,7 @@ class Bench:
 
     configured: dict[str, Any]
     now: float = 1000.0
-    told: list[tuple[float, float | None]] = field(default_factory=list)
+    told: list[tuple[float | None, float | None]] = field(default_factory=list)
     fleet: CurrentFleet = field(init=False)
     live: LivePlans = field(init=False)
 
@@ -46,6 +46,7 @@ class Bench:
             self.fleet,
             lambda: Settings(**self.configured),
             lambda seconds, read: self.told.append((seconds, read)),
+            lambda: self.now,
             lambda: self.now,
         )
 
@@ -229,6 +230,55 @@ async def test_a_mistake_in_one_planning_does_not_end_the_next(
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
     assert "planning failed" in caplog.text
+
+
+async def test_a_card_with_a_target_waits_for_its_replicas_too(make: Make, tmp_path: Path) -> None:
+    measured = tmp_path / "m.yml"
+    measured.write_text("base: [{tokens_per_second: 100}]\n")
+    bench = make(
+        measurements={"file": str(measured)}, models={"base": {"target_tokens_per_second": 100}}
+    )
+    assert (await bench.plan()).needed == 1, "no target serves it"
+    bench.fleet.add(target("http://10.0.0.1:1"))
+    assert (await bench.plan()).unplanned[0] is Unplanned.WARMING_UP
+    bench.fail("10.0.0.1")
+    assert (await bench.plan()).unplanned[0] is Unplanned.INCOMPLETE
+    bench.poll("10.0.0.1", used=3, waiting=8)
+    assert (await bench.plan()).needed == 3
+
+
+async def test_after_a_failure_nothing_is_told_as_if_it_were_new(make: Make) -> None:
+    bench = make(planning={"interval": "1ms", "demand_window": "1h"})
+    bench.poll("10.0.0.1")
+    await bench.live.step()
+    assert bench.live.text(False) != b""
+    clock = bench.live._clock
+
+    def broken() -> float:
+        raise KeyError
+
+    bench.live._clock = broken
+    running = asyncio.create_task(bench.live.run())
+    try:
+        async with asyncio.timeout(10):
+            while bench.told[-1] != (None, None):  # noqa: ASYNC110 - the thread has no event
+                await asyncio.sleep(0)
+        assert bench.live.text(False) == b""
+        bench.live._clock = clock
+        async with asyncio.timeout(10):
+            while bench.live.text(False) == b"":  # noqa: ASYNC110 - the same
+                await asyncio.sleep(0)
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_many_first_questions_are_one_plan(make: Make) -> None:
+    bench = make()
+    bench.poll("10.0.0.1")
+    found = await asyncio.gather(*(bench.live.latest() for _ in range(20)))
+    assert len(bench.told) == 1
+    assert all(one is found[0] for one in found)
 
 
 @pytest.mark.parametrize(

@@ -143,7 +143,7 @@ def test_every_mistake_in_a_file_of_measurements_is_told(tmp_path: Path) -> None
     with pytest.raises(ConfigError) as caught:
         read_measurements(file)
     assert str(caught.value).splitlines() == [
-        f"{file}:2: chat.0.tokens_per_second: found 0; wanted greater than 0",
+        f"{file}:2: chat.0.tokens_per_second: found 0; wanted greater than or equal to 0.001",
         f"{file}:2: chat.0.token: found an unknown key; wanted one of tokens_per_second, tokens, "
         "profile, slo, measured_at, how",
         f"{file}:3: embed: found 5; wanted a list",

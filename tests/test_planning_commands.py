@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from exporter.documents import ConfigError
 from exporter.loading import load
-from exporter.measuring import read_measurements
+from exporter.measuring import Entry, add_measurement, read_measurements
 from tests.support.example import MEASURED, write_example
 from tests.support.servers import http_server, vllm_routes
 from tests.support.service import serving
@@ -98,6 +99,59 @@ async def test_a_measurement_is_noted_and_everything_else_in_the_file_stays(conf
         "target", "embed", "--tokens-per-sec", "2000", *common[2:], "--offline"
     )
     assert (status, "Needed:             2 replicas, 1 current, 1 more" in output) == (0, True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: &x\n  - {tokens_per_second: 1}\n",
+        "a: !!seq [{tokens_per_second: 1}]\n",
+        "b: &x [{tokens_per_second: 1}]\na: *x\n",
+        "a: [{tokens_per_second: 1}]\n...\n",
+        "{b: [{tokens_per_second: 1}]}\n",
+        "  b:\n    - {tokens_per_second: 1}\n",
+    ],
+)
+def test_what_is_added_can_be_read_or_else_nothing_changes(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "m.yml"
+    file.write_text(text)
+    for model in ("a", "c\n"):
+        before = read_measurements(file)
+        with contextlib.suppress(ConfigError):
+            add_measurement(file, model, Entry(tokens_per_second=2.0))
+            assert read_measurements(file).pop(model)[0].tokens_per_second == 2.0
+            continue
+        assert read_measurements(file) == before
+
+
+def test_line_ends_stay(tmp_path: Path) -> None:
+    file = tmp_path / "m.yml"
+    file.write_bytes(b"a:\r\n  - {tokens_per_second: 1}\r\n")
+    add_measurement(file, "a", Entry(tokens_per_second=2.0))
+    add_measurement(file, "b", Entry(tokens_per_second=3.0))
+    assert b"\n" not in file.read_bytes().replace(b"\r\n", b"")
+    assert [one.tokens_per_second for one in read_measurements(file)["a"]] == [2.0, 1.0]
+
+
+def test_the_newest_is_so_by_time_and_not_by_its_letters(tmp_path: Path) -> None:
+    file = tmp_path / "m.yml"
+    file.write_text(
+        "a:\n"
+        "  - {tokens_per_second: 1, measured_at: 2026-11-01T01:00:00+02:00}\n"
+        "  - {tokens_per_second: 2, measured_at: 2026-10-31T23:30:00Z}\n"
+        "  - {tokens_per_second: 3, measured_at: 2026-10-31}\n"
+        "  - {tokens_per_second: 4}\n"
+    )
+    assert [one.tokens_per_second for one in read_measurements(file)["a"]] == [2, 1, 3, 4]
+
+
+async def test_many_writers_lose_nothing(config: Path) -> None:
+    asked = (
+        ask("measured", f"m{n}", "--tokens-per-sec", "5", "--config.file", str(config))
+        for n in range(6)
+    )
+    assert {status for status, _, _ in await asyncio.gather(*asked)} == {0}
+    assert len(read_measurements(config.with_name("measurements.yml"))) == 7
 
 
 async def test_without_a_file_for_them_a_measurement_is_refused(tmp_path: Path) -> None:

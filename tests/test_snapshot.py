@@ -48,7 +48,7 @@ SEEN = {
         Load(ready=1, pools=(Pool(SlotKind.EVICTABLE, 3, 2, 4),), full=False, distinct=4),
         Tokens(120.25, 400.0),
         Tokens(900.5, 2000.0),
-        warm=True,
+        warm=frozenset({"generation", "total"}),
         saturated=False,
     ),
     "undeclared": Seen(Load(ready=2, unread=1, incomplete=True)),
@@ -118,6 +118,33 @@ def test_every_mistake_is_told_with_its_line(tmp_path: Path) -> None:
         f"{file}:6: more: found an unknown key; wanted one of snapshot, taken_at, classes, "
         "owners, models, inventory, measurements, seen",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("taken_at: 0001-01-01T00:00:00Z", "taken_at"),
+        ("taken_at: 2026-12-01T00:00:00", "taken_at"),
+        (
+            "measurements: {m: {model: m, tokens_per_second: 0}}",
+            "measurements.m.tokens_per_second",
+        ),
+        (
+            "seen: {m: {load: {pools: [{slot_kind: evictable, used: 1, waiting: 0, "
+            "per_replica: 0}]}}}",
+            "seen.m.load.pools.0.per_replica",
+        ),
+        ("seen: {m: {highest: {generation: .inf}}}", "seen.m.highest.generation"),
+        ("seen: {m: {highest: {generation: .nan}}}", "seen.m.highest.generation"),
+        ("seen: {m: {load: {ready: -1}}}", "seen.m.load.ready"),
+    ],
+)
+def test_numbers_that_nothing_can_be_planned_with(text: str, key: str, tmp_path: Path) -> None:
+    file = tmp_path / "snapshot.yml"
+    taken = "" if text.startswith("taken_at") else "taken_at: 2026-12-01T00:00:00Z\n"
+    file.write_text(f"snapshot: 1\n{taken}{text}\n")
+    with pytest.raises(ConfigError, match=f": {key}: found "):
+        situation(file)
 
 
 def test_a_class_that_is_not_declared_is_told(tmp_path: Path) -> None:

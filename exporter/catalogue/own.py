@@ -55,6 +55,13 @@ EXPORTER_FAMILIES: tuple[Family, ...] = (
         "Duration of the last planning of all models.",
     ),
     Family(
+        "lora_exporter_plan_failures_total",
+        "counter",
+        (),
+        "Plannings that failed by a mistake of the exporter's own; series of plans are absent "
+        "until one succeeds.",
+    ),
+    Family(
         "lora_exporter_targets",
         "gauge",
         (),

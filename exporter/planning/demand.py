@@ -7,9 +7,13 @@ average over that time once it is read again. Nothing else is inferred.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Annotated
+
+from annotated_types import Ge, Lt
 
 from exporter.fleet import Fleet, ReplicaTable
 from exporter.planning.load import Load, loads
@@ -19,12 +23,18 @@ SATURATED_SECONDS = 120.0
 lower bound."""
 
 
+GAP_SECONDS = 120.0
+"""For how long a rate may be missing before what was seen earlier no longer tells the demand."""
+
+Rate = Annotated[float, Ge(0), Lt(math.inf)] | None
+
+
 @dataclass(frozen=True, slots=True)
 class Tokens:
     """Tokens per second by what is counted. None: not known."""
 
-    generation: float | None = None
-    total: float | None = None
+    generation: Rate = None
+    total: Rate = None
     """Prompt and generation."""
 
     def of(self, kind: str) -> float | None:
@@ -41,29 +51,49 @@ class Seen:
     """Served between the last two readings of each replica, added up."""
     highest: Tokens = Tokens()
     """The highest that was observed within the window."""
-    warm: bool = False
-    """Whether the model was observed for as long as the window."""
+    warm: frozenset[str] = frozenset()
+    """The kinds of tokens that were observed without a gap for as long as the window."""
+    joining: bool = False
+    """Whether some replica has no rate yet, as it was read once."""
     saturated: bool | None = None
     """Whether it was full, with work waiting, for SATURATED_SECONDS. None: nobody could tell."""
     maybe_saturated: bool = False
     """Whether it is full, was so since it is watched, and that is not long enough to tell."""
 
 
-class _Highest:
-    """The highest value of a window that moves on."""
+class _Kind:
+    """One kind of tokens: the highest rate of a window that moves on, and whether it is filled."""
 
     def __init__(self) -> None:
         self._falling: deque[tuple[float, float]] = deque()
+        self._since: float | None = None
+        """Since when the rate is known without a gap."""
+        self._known: float | None = None
+        """When it was last known."""
 
-    def add(self, at: float, value: float) -> None:
-        while self._falling and self._falling[-1][1] <= value:
-            self._falling.pop()
-        self._falling.append((at, value))
-
-    def since(self, oldest: float) -> float | None:
-        while self._falling and self._falling[0][0] < oldest:
+    def step(self, now: float, rate: float | None, window: float) -> float | None:
+        """The highest rate of the window; None where a rate has been missing for too long."""
+        if rate is None and self._known is not None and now - self._known > GAP_SECONDS:
+            self._since = None
+        if rate is not None:
+            self._known = now
+            if self._since is None:
+                self._since = now
+            while self._falling and self._falling[-1][1] <= rate:
+                self._falling.pop()
+            self._falling.append((now, rate))
+        while self._falling and self._falling[0][0] < now - window:
             self._falling.popleft()
-        return self._falling[0][1] if self._falling else None
+        return self._falling[0][1] if self._falling and self._since is not None else None
+
+    def is_warm(self, now: float, window: float) -> bool:
+        """Whether the rate is known for as long as the window."""
+        return self._since is not None and now - self._since >= window
+
+    def forget_before(self, at: float) -> None:
+        """What was seen earlier is not kept."""
+        if self._since is not None:
+            self._since = max(self._since, at)
 
 
 @dataclass(slots=True)
@@ -82,31 +112,42 @@ class _Watched:
 
     def __init__(self) -> None:
         self.counters: dict[str, _Counter] = {}
-        self.highest = {"generation": _Highest(), "total": _Highest()}
+        self.kinds = {"generation": _Kind(), "total": _Kind()}
         self.complete = False
         """Whether all replicas once had a rate at the same time; from then on others may join."""
-        self.observed_since: float | None = None
         self.watched_since: float | None = None
         """Since when it can be told without a gap whether it is full."""
         self.full_since: float | None = None
 
 
 class Watch:
-    """Follows all models. `step` is called with the fleet again and again."""
+    """Follows all models. `step` is called with the fleet again and again.
+
+    Times are those of `Fleet.at`, of a clock that nobody sets.
+    """
 
     def __init__(self) -> None:
         self._models: dict[str, _Watched] = {}
+        self._window = 0.0
 
-    def step(self, fleet: Fleet, window: float) -> dict[str, Seen]:
-        """What was seen up to `fleet`, by model. `window`: seconds in which the highest counts."""
-        found = loads(fleet)
+    def step(self, fleet: Fleet, window: float, declared: Iterable[str] = ()) -> dict[str, Seen]:
+        """What was seen up to `fleet`, by model: of those that targets serve, and the declared.
+
+        `window`: seconds in which the highest rate counts.
+        """
+        found = loads(fleet, declared)
+        if window > self._window:
+            for model in self._models.values():
+                for kind in model.kinds.values():
+                    kind.forget_before(fleet.at - self._window)
+        self._window = window
         readings: dict[str, list[tuple[str, float, ReplicaTable]]] = {model: [] for model in found}
         for status, replica in fleet.replicas():
             if status.table_at is not None:
                 reading = (replica.replica_id, status.table_at, replica.table)
                 readings[replica.table.model].append(reading)
-        for model in self._models.keys() - found.keys():
-            del self._models[model]
+        for gone in self._models.keys() - found.keys():
+            del self._models[gone]
         return {
             model: _step(
                 self._models.setdefault(model, _Watched()),
@@ -128,18 +169,12 @@ def _step(
 ) -> Seen:
     for replica, at, table in readings:
         model.counters[replica] = _read(model.counters.get(replica), at, table)
-    for replica in [name for name, its in model.counters.items() if its.at < now - window]:
-        del model.counters[replica]
-    observed = _observed(model, [replica for replica, _, _ in readings])
-    for kind, highest in model.highest.items():
-        value = observed.of(kind)
-        if value is not None:
-            highest.add(now, value)
-    highest_of = {kind: its.since(now - window) for kind, its in model.highest.items()}
-    if all(value is None for value in highest_of.values()):
-        model.observed_since = None
-    elif model.observed_since is None:
-        model.observed_since = now
+    present = {replica for replica, _, _ in readings}
+    for name, its in list(model.counters.items()):
+        if name not in present and its.at < now - window:
+            del model.counters[name]
+    observed = _observed(model, present)
+    highest = {kind: its.step(now, observed.of(kind), window) for kind, its in model.kinds.items()}
     if load.full is None:
         model.watched_since = None
     elif model.watched_since is None:
@@ -151,8 +186,9 @@ def _step(
     return Seen(
         load=load,
         observed=observed,
-        highest=Tokens(**highest_of),
-        warm=model.observed_since is not None and now - model.observed_since >= window,
+        highest=Tokens(**highest),
+        warm=frozenset(kind for kind, its in model.kinds.items() if its.is_warm(now, window)),
+        joining=any(model.counters[replica].rates is None for replica in present),
         saturated=_saturated(model, load, now),
         maybe_saturated=model.full_since is not None
         and model.full_since == model.watched_since
@@ -170,11 +206,14 @@ def _read(before: _Counter | None, at: float, table: ReplicaTable) -> _Counter:
     prompt = _rise(before.prompt, counter.prompt)
     generation = _rise(before.generation, counter.generation)
     total = None if prompt is None or generation is None else prompt + generation
-    counter.rates = Tokens(
-        None if generation is None else generation / seconds,
-        None if total is None else total / seconds,
-    )
+    counter.rates = Tokens(_rate(generation, seconds), _rate(total, seconds))
     return counter
+
+
+def _rate(rise: float | None, seconds: float) -> float | None:
+    """Tokens per second; None where nothing finite can be told."""
+    rate = None if rise is None else rise / seconds
+    return rate if rate is not None and math.isfinite(rate) else None
 
 
 def _rise(before: float | None, after: float | None) -> float | None:
@@ -202,7 +241,7 @@ def _sum(rates: Iterable[float | None]) -> float | None:
         if rate is None:
             return None
         added += rate
-    return added
+    return added if math.isfinite(added) else None
 
 
 def _saturated(model: _Watched, load: Load, now: float) -> bool | None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Annotated
+
+from annotated_types import Ge
 
 from exporter.fleet import (
     AdapterState,
@@ -13,6 +16,7 @@ from exporter.fleet import (
     ReplicaStatus,
     ReplicaTable,
     SlotKind,
+    Source,
     TargetStatus,
 )
 
@@ -27,21 +31,23 @@ class Pool:
     """The slots of a model's replicas of one kind, which replace each other."""
 
     slot_kind: SlotKind
-    used: int
+    used: Annotated[int, Ge(0)]
     """Slots that are used, copies of an adapter counted as they are."""
-    waiting: int
+    waiting: Annotated[int, Ge(0)]
     """Adapters that wait for a slot, where that is told."""
-    per_replica: int
+    per_replica: Annotated[int, Ge(1)]
     """Slots of a further replica: the fewest that one has, so that it is never too few."""
+    upper_bound: bool = False
+    """Whether fewer may be used than is told."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
     """A model's load, as far as its replicas show it."""
 
-    ready: int = 0
+    ready: Annotated[int, Ge(0)] = 0
     """Replicas whose table is known."""
-    unread: int = 0
+    unread: Annotated[int, Ge(0)] = 0
     """Replicas that the model has, and whose table is not known."""
     incomplete: bool = False
     """Whether a replica is unread, or a target that was never read may be one of the model's."""
@@ -52,14 +58,17 @@ class Load:
     """Whether some replica has slots, and does not tell how many are used."""
     full: bool | None = None
     """Whether no replica has a free slot, and work waits. None: nobody could tell."""
-    distinct: int | None = None
+    distinct: Annotated[int, Ge(0)] | None = None
     """Distinct adapters with work."""
 
 
-def loads(fleet: Fleet) -> dict[str, Load]:
-    """The load of each model that some target serves, or was last known to serve."""
+def loads(fleet: Fleet, declared: Iterable[str] = ()) -> dict[str, Load]:
+    """The load of each model that some target serves, or was last known to serve.
+
+    `declared`: models that are told of too, whether or not a target serves them.
+    """
     by_group: dict[str, set[str]] = defaultdict(set)
-    found: dict[str, list[_Found]] = {}
+    found: dict[str, list[_Found]] = {model: [] for model in declared}
     unread: Counter[str] = Counter()
     for status in fleet.targets:
         models = models_of(status)
@@ -70,15 +79,18 @@ def loads(fleet: Fleet) -> dict[str, Load]:
             found[replica.table.model].append((status, replica))
         if not status.replicas and not (status.up and not status.models):
             unread.update(models)
-    doubtful = {model for group in fleet.undiscovered for model in by_group[group]}
+    doubtful: set[str] = set()
+    for group in fleet.undiscovered:
+        doubtful.update(by_group[group] or found)
     unpolled: set[str] = set()
     for status in fleet.targets:
+        # What was never read may be of any model that its group serves; where the group serves
+        # none that is known, of any at all.
+        may_be = models_of(status) or by_group[status.target.group] or found
         if status.up is None:
-            # Until it is known what it serves, it may be anything.
-            unpolled.update(models_of(status) or by_group[status.target.group] or found)
+            unpolled.update(may_be)
         elif not status.up and not models_of(status):
-            # Never read: it may be of any model that its group serves.
-            doubtful.update(by_group[status.target.group])
+            doubtful.update(may_be)
     return {
         model: _load(its, unread[model], model in doubtful, model in unpolled)
         for model, its in found.items()
@@ -114,15 +126,19 @@ def _has_slots(status: TargetStatus, table: ReplicaTable) -> bool:
 def _pools(tables: Iterable[ReplicaTable]) -> tuple[Pool, ...]:
     """The slots that are known, by kind."""
     by_kind: dict[SlotKind, list[tuple[int, int, int]]] = defaultdict(list)
+    bounds: set[SlotKind] = set()
     for table in tables:
         if table.max is not None and table.used is not None:
             by_kind[table.slot_kind].append((table.max, table.used, table.waiting or 0))
+            if table.source is Source.ACTIVITY_UPPER_BOUND:
+                bounds.add(table.slot_kind)
     return tuple(
         Pool(
             slot_kind=kind,
             used=sum(used for _, used, _ in rows),
             waiting=sum(waiting for _, _, waiting in rows),
             per_replica=min(limit for limit, _, _ in rows),
+            upper_bound=kind in bounds,
         )
         for kind, rows in sorted(by_kind.items())
     )

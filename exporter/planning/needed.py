@@ -15,6 +15,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Annotated
+
+from annotated_types import Ge, Le
 
 from exporter.cluster import Card, Unplanned
 from exporter.fleet import SlotKind
@@ -23,6 +26,8 @@ from exporter.planning.load import Load
 
 HAIR = 1e-9
 """Share by which a quotient may lie above an integer through floating point alone."""
+LEAST_RATE, MOST_RATE = 1e-3, 1e12
+"""Tokens per second that somebody may measure or ask for; quotients of them are exact enough."""
 COPIES = 1.5
 """Used slots for each distinct adapter, from which on the same adapters sit on many replicas."""
 
@@ -32,7 +37,7 @@ class Measurement:
     """What one replica served while it kept its service level."""
 
     model: str
-    tokens_per_second: float
+    tokens_per_second: Annotated[float, Ge(LEAST_RATE), Le(MOST_RATE)]
     tokens: str = "generation"
     """Which tokens: `generation`, or `total` (prompt and generation)."""
     profile: str = ""
@@ -89,6 +94,9 @@ def needed_for(
     replicas = max(by.values()) + card.spare_replicas
     if seen is not None and seen.saturated and not _spread(seen.load):
         replicas = max(replicas, current if starting else current + 1)
+    if seen is not None and seen.joining and card.target is None and throughput is not None:
+        # What the new ones serve is not in the rate yet.
+        replicas = max(replicas, current)
     return Needed(replicas, by)
 
 
@@ -106,13 +114,14 @@ def _throughput(
 ) -> int | Unplanned | None:
     """None where it does not apply."""
     if measurement is None:
-        return None if card.target is None else Unplanned.UNMEASURED
+        applies = card.target is not None or card.profile is not None
+        return Unplanned.UNMEASURED if applies else None
     demand = demand_of(card, measurement, seen)
-    if card.target is None and seen is not None and not seen.warm:
-        # What was served before the start may have been more.
-        return Unplanned.WARMING_UP if demand is not None else Unplanned.NO_DEMAND
     if demand is None:
         return Unplanned.NO_DEMAND
+    if card.target is None and seen is not None and measurement.tokens not in seen.warm:
+        # What was served before the start may have been more.
+        return Unplanned.WARMING_UP
     served = measurement.tokens_per_second * card.utilization
     return max(ceiling(demand / served), 1) if demand else 0
 
@@ -137,5 +146,7 @@ def _reserve(card: Card, kind: SlotKind) -> int:
 
 def _spread(load: Load) -> bool:
     """Whether so many replicas hold the same adapters that routing helps before replicas do."""
+    if load.ready < 2 or any(pool.upper_bound for pool in load.pools):
+        return False
     used = sum(pool.used for pool in load.pools)
     return load.distinct is not None and used > COPIES * load.distinct

@@ -7,11 +7,12 @@ Equal or higher rank is never touched.
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from exporter.cluster import RESOURCES, Blocked, Card, Cluster, Node, Quota, Resources
+from exporter.cluster import RESOURCES, Blocked, Card, Cluster, Node, Resources
 
 UNLIMITED = 2**53
 """More replicas than any cluster holds: nothing limits them."""
@@ -86,6 +87,12 @@ class State:
             model: cluster.current.get(model, parts[model] // card.nodes_per_replica)
             for model, card in cluster.cards.items()
         }
+        self.held: dict[str, tuple[Resources, int]] = {}
+        """What the replicas of each owner with a quota hold, and how many they are."""
+        for owner in self.quotas:
+            self.held[owner] = (Resources(), 0)
+        for model, count in self.current.items():
+            self._hold(self.cards[model], count)
 
     def copy(self) -> State:
         """A state of its own, to place and stop in."""
@@ -95,7 +102,14 @@ class State:
         twin.here = {name: dict(replicas) for name, replicas in self.here.items()}
         twin.free = dict(self.free)
         twin.current = dict(self.current)
+        twin.held = dict(self.held)
         return twin
+
+    def _hold(self, card: Card, count: int) -> None:
+        """So many more replicas of the model hold what its owner may hold."""
+        if card.owner in self.held:
+            held, replicas = self.held[card.owner]
+            self.held[card.owner] = (held + card.request.times(count), replicas + count)
 
     def part_of(self, model: str) -> Resources:
         """What one replica, or one part of it, holds on its node."""
@@ -140,12 +154,10 @@ class State:
 
     def quota_left(self, card: Card) -> tuple[Mapping[str, int], int | None]:
         """What is left of the owner's quota: of each limited resource, and of replicas."""
-        quota = self.quotas.get(card.owner, Quota()) if card.owner else Quota()
-        held, count = Resources(), 0
-        for its in self.cards.values():
-            if its.owner == card.owner:
-                held += its.request.times(self.current[its.model])
-                count += self.current[its.model]
+        quota = self.quotas.get(card.owner) if card.owner else None
+        if quota is None:
+            return {}, None
+        held, count = self.held[card.owner]
         limits = {name: quota.of(name) for name in RESOURCES}
         left = {name: limit - held.of(name) for name, limit in limits.items() if limit is not None}
         return left, None if quota.replicas is None else quota.replicas - count
@@ -164,14 +176,16 @@ class State:
         """Stops one replica."""
         self.here[node][model] -= 1
         self.current[model] -= 1
+        self._hold(self.cards[model], -1)
         self.free[node] += self.part_of(model)
 
-    def start(self, card: Card, *nodes: str) -> None:
-        """Places one replica: a part of it on each of the nodes."""
+    def start(self, card: Card, *nodes: str, count: int = 1) -> None:
+        """Places so many replicas: a part of each on each of the nodes."""
         for node in nodes:
-            self.here[node][card.model] = self.here[node].get(card.model, 0) + 1
-            self.free[node] -= share_of(card)
-        self.current[card.model] += 1
+            self.here[node][card.model] = self.here[node].get(card.model, 0) + count
+            self.free[node] -= share_of(card).times(count)
+        self.current[card.model] += count
+        self._hold(card, count)
 
 
 def share_of(card: Card) -> Resources:
@@ -206,19 +220,23 @@ def place(state: State, card: Card, more: int) -> Placement:
     done = 0
     blocked: tuple[Blocked, ...] = ()
     nearest = None
-    sets: _Sets = {}
-    if card.nodes_per_replica == 1:
+    sets = _Sets(state, card)
+    spread = card.nodes_per_replica > 1
+    if spread:
+        more = min(more, MOST_GROUPS)
+    else:
         done = _fill(state, card, more)
     while done < more:
-        if card.nodes_per_replica > 1:
-            step = _start_group(state, card)
-        else:
-            step = _start_one(state, card, sets)
+        step = _start_group(state, card) if spread else _start_one(state, card, sets)
         if not isinstance(step, list):
             blocked, nearest = step
             break
         stopped += step
         done += 1
+        if not spread and sets.roomy():
+            # Small requests in the place of a large replica: all at once what one at a time gives.
+            done += _fill(state, card, more - done)
+            sets.forget_all()
     counts = Counter(stopped)
     stops = []
     for (model, node), count in sorted(counts.items()):
@@ -229,8 +247,60 @@ def place(state: State, card: Card, more: int) -> Placement:
 
 
 _Refusal = tuple[tuple[Blocked, ...], Nearest | None]
-_Sets = dict[str, tuple[tuple[int, int, int], list[Card]] | None]
-"""By node: what would be stopped there for one more, and how bad that is; None: nothing helps."""
+_ROOMY = 64
+"""Further replicas that fit on a node, from which on they are placed at once."""
+MOST_GROUPS = 10_000
+"""Most replicas over several nodes that are placed one by one."""
+
+
+class _Sets:
+    """What would be stopped on each node for one more, and on which node that is least bad.
+
+    Kept from replica to replica: only nodes where something changed are looked at anew.
+    """
+
+    def __init__(self, state: State, card: Card) -> None:
+        self._state = state
+        self._card = card
+        self._known: dict[str, tuple[_Badness, list[Card]] | None] = {}
+        self._best: list[tuple[_Badness, str]] = []
+        self._nodes = {node.name: node for node in state.nodes}
+        self._changed = set(self._nodes)
+        self._last = ""
+
+    def forget(self, node: str) -> None:
+        """Something changed on the node."""
+        self._changed.add(node)
+
+    def forget_all(self) -> None:
+        """Something may have changed on each node."""
+        self._changed.update(self._nodes)
+
+    def least_bad(self) -> tuple[Node, list[Card]] | None:
+        """The node, and what would be stopped there; None where no node helps."""
+        for name in self._changed:
+            found = _smallest_set(self._state, self._nodes[name], self._card)
+            known = None if found is None else (_badness(found), found)
+            self._known[name] = known
+            if known is not None:
+                heapq.heappush(self._best, (known[0], name))
+        self._changed.clear()
+        while self._best:
+            badness, name = self._best[0]
+            known = self._known[name]
+            if known is not None and known[0] == badness:
+                self._last = name
+                return self._nodes[name], known[1]
+            heapq.heappop(self._best)
+        return None
+
+    def roomy(self) -> bool:
+        """Whether many more fit where the last one was placed."""
+        room = self._state.free[self._last] if self._last else Resources()
+        return self._state.fit(room, self._card.request) > _ROOMY
+
+
+_Badness = tuple[int, int, int]
 
 
 def _fill(state: State, card: Card, more: int) -> int:
@@ -239,54 +309,44 @@ def _fill(state: State, card: Card, more: int) -> int:
     for node in state.nodes:
         if not left:
             break
-        for _ in range(min(state.fit(state.free[node.name], card.request), left)):
-            state.start(card, node.name)
-            left -= 1
+        count = min(state.fit(state.free[node.name], card.request), left)
+        if count:
+            state.start(card, node.name, count=count)
+            left -= count
     return most - left
 
 
 def _start_one(state: State, card: Card, sets: _Sets) -> list[tuple[str, str]] | _Refusal:
-    """Places one replica: the (model, node) of each that is stopped for it, or what blocks it.
-
-    `sets` is kept from replica to replica: only nodes where something changed are looked at anew.
-    """
+    """Places one replica: the (model, node) of each that is stopped for it, or what blocks it."""
     if admitted(state, card, *state.owners_lower(card)) < 1:
         return _refusal(state, card) or ((), None)
     # the quota first: what is stopped for it may be all that a node needs
     stopped = _stop_for_quota(state, card)
     for its, where in stopped:
         state.stop(where, its.model)
-        sets.pop(where, None)
-    for node in state.nodes:
-        if node.name not in sets:
-            found = _smallest_set(state, node, card)
-            sets[node.name] = None if found is None else (_badness(found), found)
-    best = min(
-        ((known[0], node.name, node) for node in state.nodes if (known := sets[node.name])),
-        default=None,
-    )
+        sets.forget(where)
+    best = sets.least_bad()
     if best is None:
         for its, where in stopped:
             state.start(its, where)
-            sets.pop(where, None)
+            sets.forget(where)
         return _refusal(state, card) or ((), None)
-    node = best[2]
-    known = sets.pop(node.name)
-    victims = known[1] if known is not None else []
+    node, victims = best
     for its in victims:
         state.stop(node.name, its.model)
     if stopped and victims:
         both = [*stopped, *((its, node.name) for its in victims)]
         stopped = _give_back(state, node, card, both)
         for _, where in both:
-            sets.pop(where, None)
+            sets.forget(where)
     else:
         stopped += [(its, node.name) for its in victims]
     state.start(card, node.name)
+    sets.forget(node.name)
     return [(its.model, where) for its, where in stopped]
 
 
-def _badness(victims: list[Card]) -> tuple[int, int, int]:
+def _badness(victims: list[Card]) -> _Badness:
     """What makes one set of victims worse than another, the node's name aside."""
     ranks = [its.order for its in victims]
     return max(ranks, default=-UNLIMITED), sum(ranks), len(ranks)

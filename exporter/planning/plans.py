@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from exporter.cluster import Blocked, Card, Cluster, States, Unplanned
 from exporter.planning.demand import Seen
 from exporter.planning.headroom import Headroom, Planner
-from exporter.planning.needed import Measurement, ceiling, demand_of, needed_for
+from exporter.planning.needed import MOST_RATE, Measurement, ceiling, demand_of, needed_for
 from exporter.planning.placing import Nearest, Placement, Stop
 from exporter.planning.situation import Situation
 
@@ -92,7 +92,8 @@ def plan(planner: Planner, situation: Situation, model: str) -> Plan:
     seen = situation.seen.get(model)
     current = cluster.current_of(model)
     states = _states(cluster, model, current, seen)
-    starting = states.get("starting", states["unknown"])
+    # Where nobody tells, none is taken for starting: it may never come.
+    starting = states.get("starting", 0)
     needed = needed_for(card, measurement, seen, current, starting)
     more = None if needed.replicas is None else max(needed.replicas - current, 0)
     room = planner.headroom(model)
@@ -102,7 +103,7 @@ def plan(planner: Planner, situation: Situation, model: str) -> Plan:
     else:
         headroom, unplanned = room, needed.unplanned
         fits = None if more is None else more <= room.room
-        placement = blocker = planner.place(model, more or 0)
+        placement = blocker = planner.place(model, min(more or 0, room.room + 1))
         if not placement.blocked and room.room == 0:
             blocker = planner.place(model, 1)
     return Plan(
@@ -155,6 +156,8 @@ def target_view(
         raise TargetError(404, unknown_model(situation, model))
     if not (math.isfinite(tokens_per_second) and tokens_per_second > 0):
         raise TargetError(400, "tokens_per_sec: wanted a positive finite number")
+    if tokens_per_second > MOST_RATE:
+        raise TargetError(400, f"tokens_per_sec: wanted at most {MOST_RATE:g}")
     measurement = situation.measurements.get(model)
     if measurement is None:
         raise TargetError(
@@ -169,7 +172,8 @@ def target_view(
     room = planner.headroom(model, max(more, 1))
     placement = Placement(0, (), ())
     if isinstance(room, Headroom):
-        placement = planner.place(model, more)
+        # One beyond the room tells what blocks it.
+        placement = planner.place(model, min(more, room.room + 1))
     fits = more <= room.room if isinstance(room, Headroom) else None
     return TargetView(
         model=model,

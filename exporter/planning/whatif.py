@@ -17,6 +17,10 @@ MOST_NODES = 10_000
 """Most nodes that are tried, to find how many make all fit."""
 
 
+MOST_SHAPES = 12
+"""Most shapes of nodes for which that is found out."""
+
+
 class WhatIfError(Exception):
     """A node that is not there, or nothing known that could be changed."""
 
@@ -80,10 +84,18 @@ def helping_nodes(planning: Planning) -> dict[str, int | None]:
     if cluster.inventory is None or not any(planning.unplaced.values()):
         return {}
     more = {model: planning.models[model].more or 0 for model in planning.unplaced}
-    shapes: dict[Resources, str] = {}
+    shapes: dict[Resources, tuple[str, Resources]] = {}
     for node in cluster.inventory.nodes:
-        shapes.setdefault(node.allocatable, node.name)
-    return {name: _smallest(cluster, more, name, shape) for shape, name in shapes.items()}
+        shapes.setdefault(_rounded(node.allocatable), (node.name, node.allocatable))
+    return {
+        name: _smallest(cluster, more, name, shape)
+        for name, shape in list(shapes.values())[:MOST_SHAPES]
+    }
+
+
+def _rounded(shape: Resources) -> Resources:
+    """Nodes of one kind have almost the same: to GiB and whole cores."""
+    return Resources(shape.memory >> 30, shape.cores // 1000, shape.gpus)
 
 
 def _times(tokens: Tokens, factor: float) -> Tokens:

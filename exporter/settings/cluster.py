@@ -10,6 +10,9 @@ from pydantic_settings import CliSuppress
 from exporter.quantities import Duration, Memory, Thousandths, show_duration
 from exporter.settings.parts import ContradictionError, ReadableFile, Section, Text
 
+MOST_REPLICAS = 1_000_000
+"""More than any cluster has."""
+
 
 class CardSettings(Section):
     """What is declared about a model: its card. Amounts are those of one replica."""
@@ -27,17 +30,19 @@ class CardSettings(Section):
     """GPUs."""
     nodes_per_replica: Annotated[int, Field(ge=1, le=1000)] = 1
     """Nodes that one replica spans, in equal parts."""
-    min_replicas: Annotated[int, Field(ge=0)] = 0
+    min_replicas: Annotated[int, Field(ge=0, le=MOST_REPLICAS)] = 0
     """Fewest replicas."""
-    max_replicas: Annotated[int, Field(ge=0)] | None = None
+    max_replicas: Annotated[int, Field(ge=0, le=MOST_REPLICAS)] | None = None
     """Most replicas."""
-    spare_replicas: Annotated[int, Field(ge=0)] = 0
+    spare_replicas: Annotated[int, Field(ge=0, le=MOST_REPLICAS)] = 0
     """Replicas on top of what the load needs."""
-    utilization: Annotated[float, Field(gt=0, le=1)] = 1.0
+    utilization: Annotated[float, Field(ge=0.01, le=1)] = 1.0
     """Share of what a replica was measured to serve that is planned with."""
-    target_tokens_per_second: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    target_tokens_per_second: Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)] | None = (
+        None
+    )
     """Tokens per second that the model is to serve; without it, what was observed counts."""
-    reserve: Annotated[int, Field(ge=0)] | None = None
+    reserve: Annotated[int, Field(ge=0, le=MOST_REPLICAS)] | None = None
     """Slots of the model that are to stay free; by default 1 of exclusive slots, 0 of evictable
     ones."""
     profile: Text | None = None
@@ -62,7 +67,7 @@ class QuotaSettings(Section):
     """Cores."""
     gpus: Thousandths | None = None
     """GPUs."""
-    replicas: Annotated[int, Field(ge=0)] | None = None
+    replicas: Annotated[int, Field(ge=0, le=MOST_REPLICAS)] | None = None
     """Replicas."""
 
 

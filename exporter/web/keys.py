@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from aiohttp import web
@@ -28,6 +29,8 @@ class WebState:
     reload: Callable[[], Awaitable[None]]
     """Loads the configuration anew; raises ConfigError."""
     clock: Callable[[], float]
+    """The fleet's: seconds of a clock that nobody sets."""
+    wall: Callable[[], float]
     """Unix seconds."""
     this_host: str
     live: LivePlans
@@ -44,3 +47,7 @@ class WebState:
 
 
 STATE: web.AppKey[WebState] = web.AppKey("state", WebState)
+
+WORKERS = ThreadPoolExecutor(2, "web")
+"""For work that would hold the loop; apart from the loop's own, which may all wait for name
+servers."""

@@ -5,19 +5,16 @@ from __future__ import annotations
 import asyncio
 import zlib
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 from aiohttp import hdrs, web
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, choose_encoder
 
 from exporter.exposition.text import EOF
-from exporter.web.keys import STATE
+from exporter.web.keys import STATE, WORKERS
 
 CONTENT_TYPE_OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 _GZIP_WINDOW = 31
 _GZIP_LEVEL = 1
-# Threads of their own, as the loop's may all wait for name servers.
-_PACKERS = ThreadPoolExecutor(2, "gzip")
 
 
 async def handle(request: web.Request) -> web.StreamResponse:
@@ -39,7 +36,7 @@ async def answer(
     if accepts_gzip(request.headers.get(hdrs.ACCEPT_ENCODING, "")):
         headers[hdrs.CONTENT_ENCODING] = "gzip"
         return web.Response(
-            body=await asyncio.get_running_loop().run_in_executor(_PACKERS, gzip, pieces),
+            body=await asyncio.get_running_loop().run_in_executor(WORKERS, gzip, pieces),
             headers=headers,
         )
     response = web.StreamResponse(headers=headers)

@@ -65,7 +65,7 @@ async def _probe(
 ) -> web.StreamResponse:
     settings = state.settings()
     try:
-        asker = Asker(state.http, group, settings.poll.stale_after, state.clock)
+        asker = Asker(state.http, group, settings.poll.stale_after, state.wall)
     except TlsError as error:
         return web.Response(status=500, text=f"{error}\n")
     try:
@@ -156,7 +156,7 @@ def _status(state: WebState, target: Target, asked: Asked) -> TargetStatus:
         up=reading.up,
         reason=reading.reason,
         detail=reading.detail,
-        last_success=state.clock() if reading.up else None,
+        last_success=state.wall() if reading.up else None,
         duration=asked.seconds,
         replicas=name_replicas(target, table, state.this_host, None) if table is not None else (),
         ghosts=table.ghosts if table is not None else None,

@@ -36,7 +36,9 @@ BUSY = Load(ready=1, unread=1, pools=(Pool(SlotKind.EVICTABLE, 9, 2, 4),), full=
 SITUATION = with_seen(
     Situation(CLUSTER, {"chat": Measurement("chat", 2400.0, profile="h100")}),
     {
-        "chat": Seen(BUSY, Tokens(4000.5), Tokens(9000.0), warm=True, saturated=True),
+        "chat": Seen(
+            BUSY, Tokens(4000.5), Tokens(9000.0), frozenset({"generation"}), saturated=True
+        ),
         "undeclared": Seen(Load(ready=2), saturated=None),
     },
     at=100.0,

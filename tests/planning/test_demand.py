@@ -128,7 +128,7 @@ def test_the_highest_stays_for_the_window_and_no_longer() -> None:
 
 def test_the_window_is_filled_once_rates_were_seen_for_as_long() -> None:
     watch = Watch()
-    warm = [step(watch, now, window=60, a=(now, now)).warm for now in range(0, 90, 10)]
+    warm = [bool(step(watch, now, window=60, a=(now, now)).warm) for now in range(0, 90, 10)]
     assert warm == [False] * 7 + [True] * 2
 
 
@@ -139,6 +139,67 @@ def test_after_a_gap_as_long_as_the_window_it_must_fill_again() -> None:
     assert not step(watch, 300, window=60, c=(300, 0)).warm
     step(watch, 310, window=60, c=(310, 0))
     assert not step(watch, 320, window=60, c=(320, 0)).warm
+
+
+def test_a_rate_that_is_missing_for_long_tells_no_demand_any_more() -> None:
+    watch = Watch()
+    for now in range(0, 100, 10):
+        warm = step(watch, now, window=60, a=(now, now * 100))
+    assert (set(warm.warm), warm.highest.generation) == ({"generation"}, 100)
+    for now in range(100, 220, 10):
+        seen = step(watch, now, window=600, a=(now, now * 100), b=(now, None))
+    assert seen.observed == Tokens()
+    assert seen.highest.generation == 100
+    for now in range(220, 260, 10):
+        seen = step(watch, now, window=600, a=(now, now * 100), b=(now, None))
+    assert (seen.highest.generation, len(seen.warm)) == (None, 0)
+    back = step(watch, 260, window=600, a=(260, 26_000))
+    assert back.observed.generation == 100
+    assert not back.warm
+
+
+def test_each_kind_of_tokens_has_a_window_of_its_own() -> None:
+    watch = Watch()
+    for now in range(0, 100, 10):
+        step(watch, now, window=60, a=(now, now * 100))
+    for now in (100, 110, 120):
+        table = replace(replica(tokens=now * 100.0), prompt_tokens=now * 900.0)
+        seen = watch.step(fleet(now, [("a", now, table)]), 60)["base"]
+    assert seen.observed == Tokens(100, 1000)
+    assert seen.warm == {"generation"}
+
+
+def test_a_longer_window_is_not_filled_by_what_a_shorter_one_kept() -> None:
+    watch = Watch()
+    for now in range(0, 1000, 10):
+        step(watch, now, window=60, a=(now, now * 100))
+    assert not step(watch, 1000, window=600, a=(1000, 100_000)).warm
+    assert not step(watch, 1530, window=600, a=(1530, 153_000)).warm
+    assert step(watch, 1540, window=600, a=(1540, 154_000)).warm
+
+
+def test_a_table_older_than_the_window_still_counts() -> None:
+    watch = Watch()
+    for now, at in ((10, 10), (20, 20), (100, 20), (200, 20)):
+        seen = step(watch, now, window=15, a=(at, at * 100.0))
+    assert seen.observed.generation == 100
+
+
+def test_one_that_was_read_once_is_joining() -> None:
+    watch = Watch()
+    for now in (0, 10):
+        alone = step(watch, now, a=(now, 0))
+    assert not alone.joining
+    assert step(watch, 20, a=(20, 0), b=(20, 0)).joining
+    assert not step(watch, 30, a=(30, 0), b=(30, 0)).joining
+
+
+def test_numbers_beyond_all_bounds_are_not_known() -> None:
+    watch = Watch()
+    for now, value in ((0, 0.0), (10, 1.7e308)):
+        table = replace(replica(tokens=value), prompt_tokens=value)
+        seen = watch.step(fleet(now, [("a", now, table), ("b", now, table)]), WINDOW)["base"]
+    assert seen.observed == Tokens(generation=1.7e307 * 2, total=None)
 
 
 def saturation(watch: Watch, now: float, used: int, waiting: int | None) -> Seen:

@@ -246,3 +246,11 @@ def test_placing_changes_nothing_of_the_cluster() -> None:
     place(EXAMPLE, "chat", 6)
     place_together(EXAMPLE, {"chat": 3, "big": 1})
     assert (room_of(EXAMPLE, "chat"), room_of(EXAMPLE, "embed")) == before
+
+
+def test_tiny_requests_in_a_large_cluster_are_placed_at_once() -> None:
+    huge = cluster("a 8g 1024m: big=1", "tiny gold 0.0000001m\nbig batch 512m")
+    placement = place(huge, "tiny", 10**13)
+    assert placement.placed == 1024 * 2**30 // Resources(memory=round(1e-7 * 2**30)).memory
+    assert placement.preempted == {"big": 1}
+    assert placement.blocked == (Blocked.MEMORY,)

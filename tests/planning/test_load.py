@@ -88,12 +88,33 @@ def test_a_replica_that_is_gone_stale_is_unread() -> None:
     assert (found["other"].ready, found["other"].unread) == (0, 1)
 
 
-def test_a_target_that_was_never_read_may_be_of_its_groups_model() -> None:
+def test_a_target_that_was_never_read_may_be_of_its_groups_models_or_of_any() -> None:
     never = status(url="http://10.0.0.6:8000", up=False)
     found = load(status(replica()), never)
     assert (found.unread, found.incomplete) == (0, True)
-    elsewhere = status(url="http://10.0.0.6:8000", group="other", up=False)
-    assert not load(status(replica()), elsewhere).incomplete
+    lone = replace(never, target=target("http://10.0.0.6:8000", "lone"))
+    assert load(status(replica()), lone).incomplete, "nobody knows what that group serves"
+    other = status(replica("other"), url="http://10.0.0.7:8000", group="lone")
+    assert not load(status(replica()), other, lone).incomplete
+    named = replace(never, target=target("http://10.0.0.6:8000", "lone", model="else"))
+    assert not load(status(replica()), named).incomplete
+
+
+def test_models_that_are_declared_are_in_doubt_with_the_others() -> None:
+    new = status(url="http://10.0.0.6:8000", up=None)
+    found = loads(Fleet((new,)), ("declared",))
+    assert found["declared"].unpolled
+    dead = status(url="http://10.0.0.6:8000", up=False)
+    assert loads(Fleet((dead,)), ("declared",))["declared"].incomplete
+    assert loads(Fleet(()), ("declared",)) == {"declared": Load()}
+
+
+def test_a_group_whose_targets_were_not_found_yet_leaves_its_models_in_doubt() -> None:
+    fleet = Fleet((status(replica()),), undiscovered=frozenset({"g"}))
+    assert loads(fleet)["base"].incomplete
+    assert loads(replace(fleet, undiscovered=frozenset({"x"})))["base"].incomplete
+    both = (status(replica()), status(replica("m"), url="http://10.0.0.7:8000", group="x"))
+    assert not loads(Fleet(both, undiscovered=frozenset({"x"})))["base"].incomplete
 
 
 def test_a_target_that_was_not_polled_yet_may_be_of_any_model() -> None:

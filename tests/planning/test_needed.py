@@ -14,9 +14,13 @@ MEASURED = Measurement("m", 2400.0)
 
 
 def pool(
-    used: int, waiting: int = 0, per_replica: int = 4, kind: SlotKind = SlotKind.EVICTABLE
+    used: int,
+    waiting: int = 0,
+    per_replica: int = 4,
+    kind: SlotKind = SlotKind.EVICTABLE,
+    upper_bound: bool = False,
 ) -> Pool:
-    return Pool(kind, used, waiting, per_replica)
+    return Pool(kind, used, waiting, per_replica, upper_bound)
 
 
 def seen(
@@ -29,9 +33,11 @@ def seen(
     incomplete: bool = False,
     slots_unknown: bool = False,
     unpolled: bool = False,
+    joining: bool = False,
+    ready: int = 2,
 ) -> Seen:
     load = Load(
-        ready=2,
+        ready=ready,
         incomplete=incomplete,
         pools=pools,
         slots_unknown=slots_unknown,
@@ -39,7 +45,8 @@ def seen(
         distinct=distinct,
     )
     tokens = Tokens(rate, None if rate is None else rate * 3)
-    return Seen(load, tokens, tokens, warm, saturated, maybe_saturated)
+    kinds = frozenset({"generation", "total"} if warm else ())
+    return Seen(load, tokens, tokens, kinds, joining, saturated, maybe_saturated)
 
 
 def target(tokens: float | None, **rest: int) -> Card:
@@ -149,3 +156,24 @@ def test_spare_replicas_do_not_come_on_top_of_what_saturation_asks_for() -> None
     card = Card("m", spare_replicas=1)
     assert needed_for(card, None, seen(pool(8), saturated=True), 2).replicas == 3
     assert needed_for(card, None, seen(pool(8), saturated=True), 5).replicas == 6
+
+
+def test_copies_are_proved_by_several_replicas_and_exact_numbers_alone() -> None:
+    for load in (
+        seen(pool(8), saturated=True, distinct=3, ready=1),
+        seen(pool(8, upper_bound=True), saturated=True, distinct=3),
+    ):
+        assert needed_for(Card("m"), None, load, current=2).replicas == 3
+
+
+def test_while_one_joins_no_fewer_are_needed_than_there_are() -> None:
+    joins = seen(pool(1), rate=100.0, joining=True)
+    assert needed_for(Card("m"), MEASURED, joins, current=5).replicas == 5
+    assert needed_for(Card("m", target=100.0), MEASURED, joins, current=5).replicas == 1
+    assert needed_for(Card("m"), None, joins, current=5).replicas == 1
+    assert needed_for(Card("m"), MEASURED, seen(pool(1), rate=100.0), current=5).replicas == 1
+
+
+def test_a_profile_that_nobody_measured_is_unmeasured() -> None:
+    card = Card("m", profile="h200")
+    assert needed_for(card, None, seen(pool(1))).unplanned == (Unplanned.UNMEASURED,)

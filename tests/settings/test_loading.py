@@ -122,7 +122,8 @@ def test_a_bad_file_of_measurements_is_a_bad_configuration(tmp_path: Path) -> No
     file = tmp_path / "config.yml"
     file.write_text("measurements: {file: measured.yml}\n")
     assert problems(file) == [
-        f"{tmp_path / 'measured.yml'}:1: m.0.tokens_per_second: found -1; wanted greater than 0"
+        f"{tmp_path / 'measured.yml'}:1: m.0.tokens_per_second: found -1; "
+        "wanted greater than or equal to 0.001"
     ]
 
 

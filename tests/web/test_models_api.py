@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from yarl import URL
 
 from exporter.settings import Settings
 from exporter.web.api.openapi import document
 from exporter.web.api.plan_schema import Headroom, Model, Models, Owners, Target
+from exporter.web.page import MOST_ROWS
 from tests.support.programs import until
 from tests.support.servers import http_server, vllm_routes
 from tests.support.service import Client, serving
@@ -113,6 +115,29 @@ async def test_models_and_owners(tmp_path: Path) -> None:
     assert '<table id="quotas">' in page
 
 
+async def test_the_page_links_to_models_of_any_name() -> None:
+    name = 'Qwen/Qwen2.5-7B "x" %2F'
+    settings = Settings(models={name: {}}, web={"listen_address": "127.0.0.1:0"})
+    async with serving(settings) as client:
+        page = (await client.get("/"))[1]
+        link = re.search(r'href="(/api/v1/models/[^"]+)"', page)
+        assert link is not None
+        async with client.session.get(URL(client.address + link[1], encoded=True)) as answer:
+            found = Model.model_validate(await answer.json())
+    assert (answer.status, found.current) == (200, 0)
+
+
+async def test_a_page_of_many_shows_what_is_wrong_first() -> None:
+    urls = [f"http://127.0.0.1:1/{n}" for n in range(MOST_ROWS + 3)]
+    settings = Settings(
+        web={"listen_address": "127.0.0.1:0"}, targets=[{"name": "g", "static": urls}]
+    )
+    async with serving(settings) as client:
+        page = (await client.get("/"))[1]
+    assert page.count('<td class="state"') == MOST_ROWS
+    assert "And 3 more" in page
+
+
 async def test_a_target_counts_what_was_discovered_up_or_not(tmp_path: Path) -> None:
     measured = tmp_path / "m.yml"
     measured.write_text("base: [{tokens_per_second: 100, profile: p}]\n")
@@ -149,6 +174,8 @@ async def test_a_target_counts_what_was_discovered_up_or_not(tmp_path: Path) -> 
         ("x/headroom", 404, "no model 'x'; known: base, batch-llm, free"),
         ("x/target?tokens_per_sec=1", 404, "no model 'x'; known: base, batch-llm, free"),
         ("base/headroom?limit=0", 400, "limit: wanted a positive whole number"),
+        ("base/headroom?limit=" + "9" * 5000, 400, "limit: wanted a positive whole number"),
+        ("base/target?tokens_per_sec=1e13", 400, "tokens_per_sec: wanted at most 1e+12"),
         ("base/headroom?limit=x", 400, "limit: wanted a positive whole number"),
         ("base/target", 400, "tokens_per_sec: wanted a positive finite number"),
         ("base/target?tokens_per_sec=x", 400, "tokens_per_sec: wanted a positive finite number"),

@@ -47,7 +47,7 @@ async def headroom(request: web.Request) -> web.Response:
     if name not in planning.models:
         return refuse(404, unknown_model(planning.situation, name))
     text = request.query.get("limit")
-    if text is not None and not (text.isdecimal() and 0 < int(text) < 2**31):
+    if text is not None and not (text.isdecimal() and len(text) < 10 and int(text) > 0):
         return refuse(400, "limit: wanted a positive whole number")
     limit = int(text) if text else None
     room = await live.in_thread(lambda planning: planning.planner.headroom(name, limit))
@@ -78,5 +78,5 @@ async def owners(request: web.Request) -> web.Response:
 async def snapshot(request: web.Request) -> web.Response:
     """All that plans are made of, for `lora-exporter plan`."""
     state = request.app[STATE]
-    planning = await state.live.latest()
-    return answer(take(state.settings(), planning.situation))
+    settings = state.settings()
+    return await state.live.in_thread(lambda planning: answer(take(settings, planning.situation)))

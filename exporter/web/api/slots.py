@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from aiohttp import web
 
 from exporter.fleet import Fleet, ReplicaStatus, SlotKind, TargetStatus
 from exporter.web.api.answers import answer, refuse
 from exporter.web.api.schema import CapacityInfo, DownTarget, Replica, Replicas
-from exporter.web.keys import STATE
+from exporter.web.keys import STATE, WORKERS
 
 
 async def replicas(request: web.Request) -> web.Response:
@@ -15,6 +17,10 @@ async def replicas(request: web.Request) -> web.Response:
     state = request.app[STATE]
     fleet = state.fleet.snapshot(state.clock())
     model = request.query.get("model")
+    return await asyncio.get_running_loop().run_in_executor(WORKERS, _replicas, fleet, model)
+
+
+def _replicas(fleet: Fleet, model: str | None) -> web.Response:
     found = [
         _replica(status, replica)
         for status, replica in fleet.replicas()
