@@ -13,8 +13,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from exporter.current import CurrentFleet
-from exporter.discovery import static
-from exporter.exposition import Exposition
+from exporter.discovery.base import DiscoveryError
+from exporter.discovery.finding import find_once
+from exporter.exposition.fleet import Exposition
 from exporter.fetching.ask import Memory
 from exporter.fetching.http import HttpClient
 from exporter.fleet import Fleet, ReplicaStatus, Target, TargetStatus
@@ -31,12 +32,19 @@ _WIDE = 100
 
 
 async def read_once(settings: Settings) -> Fleet:
-    """Asks each target once. Raises TlsError for certificate files that cannot be used."""
-    found = static.targets(settings)
+    """Asks each target once.
+
+    Raises TlsError for certificate files that cannot be used, DiscoveryError where an optional
+    package is missing or targets cannot be found.
+    """
     fleet = CurrentFleet(Exposition(0), settings.poll.stale_after, here())
     places = asyncio.Semaphore(settings.poll.concurrency)
     async with HttpClient(settings.poll.max_body) as http:
-        plan = make_plan(http, settings.poll, settings.targets, found)
+        found, wrong = await find_once(settings.targets, http)
+        if wrong:
+            # What is shown would look like all that there is.
+            raise DiscoveryError("; ".join(wrong))
+        plan = make_plan(http, settings.poll, settings.targets)
 
         async def ask(target: Target) -> None:
             fleet.add(target)
@@ -89,10 +97,15 @@ def _replica(replica: ReplicaStatus) -> dict[str, Any]:
     }
 
 
+def plain_table() -> Table:
+    """A table without lines, which suits a terminal and grep."""
+    return Table(box=None, header_style="bold", pad_edge=False)
+
+
 def print_table(fleet: Fleet, console: Console) -> None:
     """The table of the page, with as many columns as the width has room for."""
     wide = console.width >= _WIDE
-    table = Table(box=None, header_style="bold", pad_edge=False)
+    table = plain_table()
     table.add_column("Model", overflow="fold", min_width=10)
     table.add_column("Replica", overflow="fold", min_width=10)
     if wide:

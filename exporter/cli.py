@@ -6,7 +6,6 @@ import argparse
 import asyncio
 import errno
 import logging
-import math
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -17,13 +16,12 @@ from pydantic import BaseModel, ByteSize
 from pydantic_settings import CliSettingsSource
 from rich.console import Console
 
-from exporter import __version__, capacity, logs, planned, probing
+from exporter import __version__, capacity, logs, planning_commands, probing
 from exporter.demo.run import run_demo
+from exporter.discovery.base import DiscoveryError
 from exporter.documents import ConfigError
 from exporter.fetching.http import TlsError
 from exporter.loading import FILE_VARIABLE, load, warnings
-from exporter.planning.plans import TargetError
-from exporter.planning.whatif import MOST_NODES, WhatIfError
 from exporter.quantities import show_duration, show_size
 from exporter.service import Service
 from exporter.settings import Settings
@@ -47,8 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _add_check(commands)
     _add_capacity(commands)
     _add_probe(commands)
-    _add_plan(commands)
-    _add_target(commands)
+    planning_commands.add(commands, console)
     _add_demo(commands)
     parsed = parser.parse_args(arguments)
     run: _Command = parsed.run
@@ -106,7 +103,7 @@ def _add_capacity(commands: Any) -> None:
     def run(parsed: argparse.Namespace) -> int:
         settings = _loader(parsed, source)()
         logs.set_up(settings.log.level, settings.log.format)
-        if not any(group.static for group in settings.targets):
+        if not any(group.static or group.discovered for group in settings.targets):
             print("lora-exporter: no targets; give --target or --config.file", file=sys.stderr)
             return 1
         return _read_and_print(settings, parsed.json)
@@ -118,13 +115,13 @@ def _read_and_print(settings: Settings, as_json: bool) -> int:
     """Reads each target once; 1 where none could be read."""
     try:
         fleet = asyncio.run(capacity.read_once(settings))
-    except TlsError as error:
+    except (TlsError, DiscoveryError) as error:
         print(f"lora-exporter: {error}", file=sys.stderr)
         return 1
     if as_json:
         sys.stdout.buffer.write(capacity.as_json(fleet))
     else:
-        capacity.print_table(fleet, _console())
+        capacity.print_table(fleet, console())
     return 0 if any(status.up for status in fleet.targets) else 1
 
 
@@ -152,100 +149,8 @@ def _add_probe(commands: Any) -> None:
     parser.set_defaults(run=run)
 
 
-def _add_plan(commands: Any) -> None:
-    parser = commands.add_parser(
-        "plan", help="tell for each model what it needs, what fits and what blocks"
-    )
-    parser.add_argument("config", metavar="CONFIG", type=Path, help="the file")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-
-    parser.add_argument(
-        "--demand-factor", metavar="F", type=_factor, default=1.0, help="multiply each target"
-    )
-    parser.add_argument(
-        "--add-nodes",
-        metavar="NODE=N",
-        type=_added,
-        action="append",
-        default=[],
-        help="add N empty nodes like this one; may be repeated",
-    )
-    parser.add_argument(
-        "--remove-node",
-        metavar="NAME",
-        action="append",
-        default=[],
-        help="leave this node out; may be repeated",
-    )
-
-    def run(parsed: argparse.Namespace) -> int:
-        question = planned.WhatIf(parsed.demand_factor, parsed.add_nodes, parsed.remove_node)
-        try:
-            found = planned.plans(load(parsed.config), question)
-        except WhatIfError as error:
-            print(f"lora-exporter: {error}", file=sys.stderr)
-            return 1
-        if parsed.json:
-            sys.stdout.buffer.write(planned.plans_json(found))
-        else:
-            planned.print_plans(found, _console())
-        return 0
-
-    parser.set_defaults(run=run)
-
-
-def _add_target(commands: Any) -> None:
-    parser = commands.add_parser(
-        "target", help="tell what it takes to serve so many tokens per second"
-    )
-    parser.add_argument("model", metavar="MODEL", help="the model")
-    parser.add_argument(
-        "--tokens-per-sec", metavar="N", type=float, required=True, help="the target"
-    )
-    parser.add_argument(
-        "--offline",
-        action="store_true",
-        required=True,
-        help="compute from the file alone, asking no replica",
-    )
-    parser.add_argument(
-        "--config.file", dest="config_file", metavar="FILE", type=Path, required=True
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-
-    def run(parsed: argparse.Namespace) -> int:
-        try:
-            one = planned.view(load(parsed.config_file), parsed.model, parsed.tokens_per_sec)
-        except TargetError as error:
-            print(f"lora-exporter: {error}", file=sys.stderr)
-            return 1
-        if parsed.json:
-            sys.stdout.buffer.write(planned.view_json(one))
-        else:
-            planned.print_view(one, _console())
-        return 0
-
-    parser.set_defaults(run=run)
-
-
-def _factor(text: str) -> float:
-    try:
-        factor = float(text)
-    except ValueError:
-        factor = 0.0
-    if not (math.isfinite(factor) and factor > 0):
-        raise argparse.ArgumentTypeError("wanted a positive number, such as 1.33")
-    return factor
-
-
-def _added(text: str) -> tuple[str, int]:
-    name, _, count = text.rpartition("=")
-    if not name or not count.isdecimal() or int(count) > MOST_NODES:
-        raise argparse.ArgumentTypeError(f"wanted NODE=N, such as a=2, and N at most {MOST_NODES}")
-    return name, int(count)
-
-
-def _console() -> Console:
+def console() -> Console:
+    """Where tables go."""
     # A pipe has no width; the table's own suits a file and grep.
     return Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH)
 

@@ -26,6 +26,9 @@ class Unplanned(StrEnum):
 
     UNMEASURED = "unmeasured"
     NO_DEMAND = "no_demand"
+    WARMING_UP = "warming_up"
+    INCOMPLETE = "incomplete"
+    SLOTS_UNKNOWN = "slots_unknown"
     NO_INVENTORY = "no_inventory"
     NO_REQUESTS = "no_requests"
     NO_CARD = "no_card"
@@ -83,6 +86,8 @@ class Card:
     """Tokens per second."""
     profile: str | None = None
     """The measurement in force; None: the newest."""
+    reserve: int | None = None
+    """Slots that are to stay free; None: 1 of exclusive slots, 0 of evictable ones."""
 
     def outranks(self, other: Card) -> bool:
         """Whether the other's replicas may be stopped for this model's."""
@@ -122,11 +127,24 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
+class States:
+    """A model's replicas by what the cluster does with them."""
+
+    ready: int = 0
+    starting: int = 0
+    """Bound to a node, and not ready yet."""
+    draining: int = 0
+    """Terminating: they hold what they hold until they end, and do not count as current."""
+
+
+@dataclass(frozen=True, slots=True)
 class Inventory:
     """All nodes. `named`: the resources that some node names; others are not limited."""
 
     nodes: tuple[Node, ...]
     named: frozenset[str]
+    states: Mapping[str, States] | None = None
+    """By model; None where the inventory cannot tell."""
 
 
 @dataclass(frozen=True, slots=True)

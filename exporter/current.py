@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from exporter.exposition import Exposition
+from exporter.exposition.fleet import Exposition
 from exporter.fetching.ask import Asked
 from exporter.fleet import (
     AdapterTable,
@@ -21,14 +21,6 @@ from exporter.naming import replica_id
 _Key = tuple[str, str]
 
 
-@dataclass(slots=True)
-class _Entry:
-    """One target. `table_at`: when its table was read (unix seconds)."""
-
-    status: TargetStatus
-    table_at: float = 0.0
-
-
 class CurrentFleet:
     """What all targets last said, with its text.
 
@@ -40,30 +32,34 @@ class CurrentFleet:
         """`stale_after`: seconds for which a table outlives the polls that fail."""
         self.exposition = exposition
         self.stale_after = stale_after
+        self.undiscovered: frozenset[str] = frozenset()
+        """Groups whose targets were not all found yet."""
         self._this_host = this_host
-        self._entries: dict[str, _Entry] = {}
+        self._statuses: dict[str, TargetStatus] = {}
+        self._unpolled: set[str] = set()
         self._owners: dict[_Key, str] = {}
         self._next_expiry = float("inf")
 
     def add(self, target: Target) -> None:
         """Starts with a target of which nothing is known; one that changed starts anew."""
         self.remove(target.url)
-        status = TargetStatus(target, polls=0, failures=0)
-        self._put(_Entry(status))
+        self._unpolled.add(target.url)
+        self._put(TargetStatus(target, polls=0, failures=0))
 
     def remove(self, url: str) -> None:
         """Forgets a target whole."""
-        entry = self._entries.pop(url, None)
-        if entry is not None:
-            self._release(entry.status)
+        self._unpolled.discard(url)
+        status = self._statuses.pop(url, None)
+        if status is not None:
+            self._release(status)
             self.exposition.remove(url)
 
     def record(self, url: str, asked: Asked, now: float) -> TargetStatus | None:
         """Takes in the outcome of a poll at `now` (unix seconds); None for a removed target."""
-        entry = self._entries.get(url)
-        if entry is None:
+        before = self._statuses.get(url)
+        if before is None:
             return None
-        before = entry.status
+        self._unpolled.discard(url)
         reading = self._without_doubles(before.target, asked.reading)
         status = replace(
             before,
@@ -76,7 +72,6 @@ class CurrentFleet:
             last_success=now if reading.up else before.last_success,
             duration=asked.seconds,
         )
-        table_at = entry.table_at
         if reading.table is not None:
             self._release(before)
             status = replace(
@@ -86,11 +81,11 @@ class CurrentFleet:
                 ),
                 ghosts=reading.table.ghosts,
                 models=tuple(row.model for row in reading.table.replicas),
+                table_at=now,
             )
             for replica in status.replicas:
                 self._owners[_key(replica)] = url
-            table_at = now
-        self._put(_Entry(status, table_at))
+        self._put(status)
         self.expire(now)
         return status
 
@@ -99,46 +94,50 @@ class CurrentFleet:
         if now < self._next_expiry:
             return
         self._next_expiry = float("inf")
-        for entry in list(self._entries.values()):
-            if not entry.status.replicas and entry.status.ghosts is None:
-                continue
-            if now >= entry.table_at + self.stale_after:
-                self._release(entry.status)
-                self._put(_Entry(replace(entry.status, replicas=(), ghosts=None)))
+        for status in list(self._statuses.values()):
+            if now >= self._expiry(status):
+                self._release(status)
+                self._put(replace(status, replicas=(), ghosts=None))
             else:
-                self._expect(entry)
+                self._next_expiry = min(self._next_expiry, self._expiry(status))
 
     def snapshot(self, now: float) -> Fleet:
         """The fleet at `now`, ordered by address."""
         self.expire(now)
-        return Fleet(tuple(self._entries[url].status for url in sorted(self._entries)), now)
+        statuses = tuple(self._statuses[url] for url in sorted(self._statuses))
+        return Fleet(statuses, now, self.undiscovered)
 
     def text(self, openmetrics: bool, now: float) -> tuple[bytes, ...]:
         """The fleet's text at `now`, in pieces."""
         self.expire(now)
         return self.exposition.chunks(openmetrics)
 
-    def render_all(self) -> None:
-        """Renders every target anew, after the exposition's limits changed."""
-        for entry in self._entries.values():
-            self.exposition.update(entry.status)
+    def set_limits(self, stale_after: float, max_adapters: int) -> None:
+        """Goes over to other limits, and renders every target anew."""
+        self.stale_after = stale_after
+        self._next_expiry = 0.0
+        self.exposition.set_max_adapters(max_adapters)
+        for status in self._statuses.values():
+            self.exposition.update(status)
 
     @property
     def all_polled(self) -> bool:
         """Whether each target was polled at least once."""
-        return all(entry.status.up is not None for entry in self._entries.values())
+        return not self._unpolled
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._statuses)
 
-    def _put(self, entry: _Entry) -> None:
-        self._entries[entry.status.target.url] = entry
-        self.exposition.update(entry.status)
-        self._expect(entry)
+    def _put(self, status: TargetStatus) -> None:
+        self._statuses[status.target.url] = status
+        self.exposition.update(status)
+        self._next_expiry = min(self._next_expiry, self._expiry(status))
 
-    def _expect(self, entry: _Entry) -> None:
-        if entry.status.replicas or entry.status.ghosts is not None:
-            self._next_expiry = min(self._next_expiry, entry.table_at + self.stale_after)
+    def _expiry(self, status: TargetStatus) -> float:
+        """When the table vanishes; never, where there is none."""
+        if status.table_at is None or (not status.replicas and status.ghosts is None):
+            return float("inf")
+        return status.table_at + self.stale_after
 
     def _release(self, status: TargetStatus) -> None:
         for replica in status.replicas:

@@ -176,6 +176,10 @@ class Target:
     """Overrides the model's own name."""
     replica: str | None = None
     """Overrides the replica's id, where the target is one replica."""
+    node: str = ""
+    """Node, namespace and pod, where discovery tells them."""
+    namespace: str = ""
+    pod: str = ""
     max: int | None = None
     """Slots of one replica, told by the operator for where the engine does not tell."""
     base_uses_slot: bool = False
@@ -224,6 +228,8 @@ class TargetStatus:
     polls: int | None = None
     failures: int | None = None
     last_success: float | None = None
+    table_at: float | None = None
+    """When the last table was read, whole or in part."""
     duration: float | None = None
     """Of the last poll, seconds."""
     replicas: tuple[ReplicaStatus, ...] = ()
@@ -238,6 +244,8 @@ class Fleet:
 
     targets: tuple[TargetStatus, ...] = ()
     at: float = field(default=0.0)
+    undiscovered: frozenset[str] = frozenset()
+    """Groups whose targets were not all found yet."""
 
     def replicas(self) -> Iterable[tuple[TargetStatus, ReplicaStatus]]:
         """Each replica that has a table, with the target that told of it."""

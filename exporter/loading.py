@@ -36,6 +36,7 @@ FILE_VARIABLE = "LORA_EXPORTER_CONFIG__FILE"
 _OF_KUBERNETES = re.compile(rf"{ENV_PREFIX}(SERVICE_(HOST|PORT)|PORT)($|_)(?!_)")
 _DEEPEST_FILE = 4
 """Steps from a section to the deepest path of a file, `targets[].auth.basic.password_file`."""
+_LISTS = (".json", ".yml", ".yaml")
 DEFAULT_GROUP = "default"
 """Group of the targets that are given by `--target`."""
 
@@ -183,6 +184,9 @@ def _anchored(data: Mapping[str, Any], folder: Path) -> dict[str, Any]:
             return {k: walk(v, str(k), key, depth + 1) for k, v in value.items()}
         if isinstance(value, list):
             return [walk(item, key, above, depth + 1) for item in value]
+        if (above, key) == ("file", "paths") and isinstance(value, str):
+            # It need not be there yet.
+            return str(folder / value) if value.endswith(_LISTS) else value
         is_file = key.endswith("_file") or (above, key) == ("measurements", "file")
         if not is_file or not isinstance(value, str) or not (folder / value).exists():
             # As it stands, so that a message shows what was written.
@@ -258,10 +262,12 @@ def _across(settings: Settings, sources: _Sources) -> Iterable[Problem]:
     for model, card in settings.models.items():
         if card.class_name is not None and card.class_name not in settings.classes:
             loc = ("models", model, "class")
-            known = ", ".join(settings.classes) or "a class that classes: declares"
-            yield Problem(
-                sources.place(loc), key_text(loc), repr(card.class_name), f"one of {known}"
+            known = (
+                f"one of {', '.join(settings.classes)}"
+                if settings.classes
+                else "a class that classes declares"
             )
+            yield Problem(sources.place(loc), key_text(loc), repr(card.class_name), known)
     for name, node in settings.inventory.nodes.items():
         for model in sorted(node.replicas.keys() - settings.models.keys()):
             loc = ("inventory", "nodes", name, "replicas", model)
@@ -275,12 +281,19 @@ def warnings(settings: Settings) -> Iterable[str]:
     if not settings.targets and not settings.models:
         yield "no targets and no models"
     for group in settings.targets:
-        if not group.static:
+        if not group.static and not group.discovered:
             yield f"targets: group {group.name} has no targets"
         for url in group.static:
             path = urlsplit(url).path
             if path.endswith(("/metrics", "/capacity_info")) or path == "/v1":
                 yield f"targets: {url}: wanted the address of the replica, not of one of its pages"
+    file = settings.measurements.file
+    measured = read_measurements(file) if file is not None else {}
+    for model, card in settings.models.items():
+        profiles = [one.profile for one in measured.get(model, ())]
+        if card.profile is not None and card.profile not in profiles:
+            known = ", ".join(profiles) or "none"
+            yield f"models.{model}.profile: no measurement has it; those of the model: {known}"
     owners = {card.owner for card in settings.models.values()}
     for owner in sorted(settings.owners.keys() - owners):
         yield f"owners.{owner}: no model has this owner"

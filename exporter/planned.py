@@ -1,146 +1,174 @@
-"""`lora-exporter plan` and `target`: plans from the configuration alone, as tables or JSON."""
+"""`lora-exporter plan` and `target`: over a file, a running exporter, or the replicas."""
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
 
-import orjson
+import aiohttp
+from pydantic import BaseModel, ValidationError
 from rich.console import Console
-from rich.table import Table
+from rich.markup import escape
 
+from exporter import capacity
+from exporter.cluster import Resources
+from exporter.documents import read_document
 from exporter.inventory import static
-from exporter.measuring import in_force, read_measurements
-from exporter.planning.headroom import Planner
+from exporter.loading import load
+from exporter.measuring import all_in_force, read_measurements
+from exporter.planning.demand import Watch
 from exporter.planning.needed import Measurement
-from exporter.planning.plans import Plan, TargetView, plan, target_view
-from exporter.planning.whatif import Together, together, with_demand, with_nodes, without_node
+from exporter.planning.overall import Planning, plan_all
+from exporter.planning.plans import TargetView, target_view
+from exporter.planning.situation import Situation, with_seen
+from exporter.planning.whatif import (
+    helping_nodes,
+    shape_of,
+    with_adapters,
+    with_demand,
+    with_nodes,
+    without_node,
+)
 from exporter.settings import Settings
-from exporter.table import UNKNOWN
+from exporter.snapshot import MARK, Snapshot, situation_of, validated
+from exporter.table import UNKNOWN, model_rows, shown, yes_or_no
+from exporter.web.api.plan_schema import plans_of, target_of
+
+SNAPSHOT_PATH = "/api/v1/snapshot"
+_SNAPSHOT_SECONDS = 30
+
+
+class SnapshotError(Exception):
+    """No running exporter gave a snapshot."""
 
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """A question about another cluster than the one that is."""
+    """A question about another situation than the one that is."""
 
     demand_factor: float = 1.0
-    add_nodes: Sequence[tuple[str, int]] = ()
-    """Names of nodes, and how many more like each."""
+    adapters_factor: float = 1.0
+    add_nodes: Sequence[tuple[str, Resources | None, int]] = ()
+    """Names, shapes (None: that of the node of this name), and how many more of each."""
     remove_nodes: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Plans:
-    """The plan of each model that has a card, and of all together."""
+    """The plan of each model, and what would make all of them fit."""
 
-    models: Mapping[str, Plan]
-    together: Together
+    planning: Planning
+    nodes: Mapping[str, int | None]
+    """How many more nodes like each of these; None: no number does."""
 
 
-def plans(settings: Settings, what_if: WhatIf | None = None) -> Plans:
+def situation(file: Path) -> Situation:
+    """What a configuration or a snapshot tells, asking no replica. Raises ConfigError."""
+    document = read_document(file)
+    if MARK in document.data:
+        return situation_of(validated(document))
+    settings = load(file)
+    return Situation(static.cluster(settings), _measurements(settings))
+
+
+def situation_now(settings: Settings) -> Situation:
+    """What a configuration tells, and which replicas there are now: each is asked once.
+
+    Raises TlsError for certificate files that cannot be used, ConfigError for bad measurements.
+    """
+    fleet = asyncio.run(capacity.read_once(settings))
+    known = Situation(static.cluster(settings), _measurements(settings))
+    # What one look shows of the load is not the load.
+    seen = Watch().step(fleet, settings.planning.demand_window)
+    return with_seen(known, seen, time.time())
+
+
+def _measurements(settings: Settings) -> dict[str, Measurement]:
+    file = settings.measurements.file
+    return all_in_force(read_measurements(file), settings.models) if file is not None else {}
+
+
+async def fetch_snapshot(address: str) -> Snapshot:
+    """Asks a running exporter for what it knows. Raises SnapshotError."""
+    url = address.rstrip("/") + SNAPSHOT_PATH
+    timeout = aiohttp.ClientTimeout(total=_SNAPSHOT_SECONDS)
+    try:
+        async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url) as answer:
+            if answer.status != 200:
+                raise SnapshotError(f"{url}: status {answer.status}; wanted a running exporter")
+            return Snapshot.model_validate_json(await answer.read())
+    except (aiohttp.ClientError, TimeoutError, ValueError) as error:
+        kind = "no snapshot" if isinstance(error, ValidationError) else type(error).__name__
+        raise SnapshotError(
+            f"{url}: {kind}; wanted a running exporter, say where with --url"
+        ) from None
+
+
+def plans(before: Situation, what_if: WhatIf | None = None) -> Plans:
     """Plans for what is, or for what would be.
 
-    Raises WhatIfError for a node that is not there, ConfigError for a bad measurement file.
+    Raises WhatIfError for a node that is not there, or a factor over what is not known.
     """
-    cluster = static.cluster(settings)
-    what_if = what_if or WhatIf()
-    cluster = with_demand(cluster, what_if.demand_factor)
-    for name in what_if.remove_nodes:
-        cluster = without_node(cluster, name)
-    for like, count in what_if.add_nodes:
-        cluster = with_nodes(cluster, like, count)
-    measured = _measurements(settings)
-    planner = Planner(cluster)
-    found = {
-        model: plan(planner, card, in_force(measured, model, card.profile))
-        for model, card in sorted(cluster.cards.items())
-    }
-    more = {model: one.more for model, one in found.items() if one.more and one.headroom}
-    return Plans(found, together(cluster, more))
+    question = what_if or WhatIf()
+    after = with_demand(before, question.demand_factor)
+    if question.adapters_factor != 1.0:
+        after = with_adapters(after, question.adapters_factor)
+    for name in question.remove_nodes:
+        after = without_node(after, name)
+    for name, shape, count in question.add_nodes:
+        after = with_nodes(after, name, shape or shape_of(after, name), count)
+    planning = plan_all(after)
+    return Plans(planning, helping_nodes(planning))
 
 
-def view(settings: Settings, model: str, tokens_per_second: float) -> TargetView:
-    """The view of one target. Raises TargetError, and ConfigError for a bad measurement file."""
-    cluster = static.cluster(settings)
-    card = cluster.cards.get(model)
-    profile = card.profile if card is not None else None
-    measurement = in_force(_measurements(settings), model, profile)
-    return target_view(Planner(cluster), model, tokens_per_second, measurement)
-
-
-def _measurements(settings: Settings) -> dict[str, tuple[Measurement, ...]]:
-    file = settings.measurements.file
-    return read_measurements(file) if file is not None else {}
+def view(known: Situation, model: str, tokens_per_second: float) -> TargetView:
+    """The view of one target. Raises TargetError."""
+    return target_view(plan_all(known).planner, known, model, tokens_per_second)
 
 
 def plans_json(found: Plans) -> bytes:
     """Plans by model and together; what is not known is null."""
-    return _json(
-        {
-            "models": {model: _plan(one) for model, one in found.models.items()},
-            "together": asdict(found.together),
-        }
-    )
+    return _json(plans_of(found.planning, found.nodes))
 
 
 def view_json(one: TargetView) -> bytes:
     """The view with the field names of the API."""
-    return _json(asdict(one))
+    return _json(target_of(one))
 
 
-def _plan(one: Plan) -> dict[str, Any]:
-    room = one.headroom
-    return {
-        "current": one.current,
-        "needed": one.needed,
-        "needed_by": dict(one.needed_by),
-        "headroom": {
-            "free": room.free if room is not None else None,
-            "preempting": room.preempting if room is not None else None,
-        },
-        "room": room.room if room is not None else None,
-        "more": one.more,
-        "fits": one.fits,
-        "blocked": list(one.blocked),
-        "nearest": asdict(one.nearest) if one.nearest is not None else None,
-        "preempts": sorted(one.preempted),
-        "preempted": dict(one.preempted),
-        "stops": [asdict(stop) for stop in one.stops],
-        "unplanned": list(one.unplanned),
-    }
-
-
-def _json(document: dict[str, Any]) -> bytes:
-    return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+def _json(body: BaseModel) -> bytes:
+    return body.model_dump_json(indent=2, by_alias=True).encode() + b"\n"
 
 
 def print_plans(found: Plans, console: Console) -> None:
     """A line for each model, then what all of them together lack."""
-    table = Table(box=None, header_style="bold", pad_edge=False)
+    table = capacity.plain_table()
     table.add_column("Model", overflow="fold")
     for name in ("Current", "Needed", "Free", "Preempting"):
         table.add_column(name, justify="right", no_wrap=True)
     for name in ("Fits", "Would stop", "Blocked", "Unplanned"):
         table.add_column(name, overflow="fold")
-    for model, one in found.models.items():
-        room = one.headroom
+    for row in model_rows(found.planning):
         table.add_row(
-            model,
-            str(one.current),
-            _shown(one.needed),
-            _shown(room.free if room is not None else None),
-            _shown(room.preempting if room is not None else None),
-            UNKNOWN if one.fits is None else "yes" if one.fits else "no",
-            ", ".join(f"{count} {victim}" for victim, count in one.preempted.items()),
-            ", ".join(one.blocked),
-            ", ".join(one.unplanned),
+            escape(row.model),
+            row.current,
+            row.needed,
+            row.free,
+            row.preempting,
+            row.fits,
+            escape(row.would_stop),
+            row.blocked,
+            row.unplanned,
         )
     console.print(table)
-    for model, count in found.together.unplaced.items():
-        text = f"Placed together, {count} of {model} find no room."
-        console.print(text, markup=False, highlight=False)
-    for name, number in found.together.nodes.items():
+    for model, count in found.planning.unplaced.items():
+        if count:
+            text = f"Placed together, {count} of {model} find no room."
+            console.print(text, markup=False, highlight=False)
+    for name, number in found.nodes.items():
         text = f"No number of nodes like {name} makes all fit."
         if number is not None:
             text = f"{number} more node{'s' if number > 1 else ''} like {name} would make all fit."
@@ -149,22 +177,17 @@ def print_plans(found: Plans, console: Console) -> None:
 
 def print_view(one: TargetView, console: Console) -> None:
     """The view, a line for each thing that it says."""
+    stopped = ", ".join(f"{n} {model}" for model, n in one.preempted.items()) or "nothing"
+    unknown = f" ({', '.join(one.unplanned)})" if one.unplanned else ""
     lines = (
         ("Model", one.model),
         ("Target", f"{one.tok_per_sec:g} tokens per second"),
         ("One replica serves", f"{one.per_replica_tok_per_sec:g} tokens per second"),
         ("Needed", f"{one.needed} replicas, {one.current} current, {one.more} more"),
-        ("Room", _shown(one.room) + (" or more" if one.limited else "")),
-        ("Fits", UNKNOWN if one.fits is None else "yes" if one.fits else "no"),
-        (
-            "Would stop",
-            ", ".join(f"{n} {model}" for model, n in one.preempted.items()) or "nothing",
-        ),
-        ("Blocked", ", ".join(one.blocked) or "by nothing"),
+        ("Room", shown(one.room) + unknown + (" or more" if one.limited else "")),
+        ("Fits", yes_or_no(one.fits)),
+        ("Would stop", UNKNOWN if one.room is None else stopped),
+        ("Blocked", UNKNOWN if one.room is None else ", ".join(one.blocked) or "by nothing"),
     )
     for name, text in lines:
         console.print(f"{name + ':':<20}{text}", markup=False, highlight=False)
-
-
-def _shown(number: int | None) -> str:
-    return UNKNOWN if number is None else str(number)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
-from math import isfinite
 from typing import Annotated
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, PlainSerializer
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _BYTES = {"": 1, "B": 1} | {
@@ -86,14 +85,16 @@ def show_size(size: int) -> str:
     return f"{size}B"
 
 
-def _validate_duration(value: object) -> float:
-    # pydantic hands defaults and already validated values back.
-    return value if isinstance(value, float) and isfinite(value) else parse_duration(value)
+def show_thousandths(amount: int) -> int | str:
+    """A count as `parse_thousandths` reads it."""
+    return f"{amount}m" if amount % 1000 else amount // 1000
 
 
-Memory = Annotated[int, BeforeValidator(parse_memory)]
+Memory = Annotated[int, BeforeValidator(parse_memory), PlainSerializer(show_size, when_used="json")]
 """Bytes, written as an amount of memory."""
-Thousandths = Annotated[int, BeforeValidator(parse_thousandths)]
+Thousandths = Annotated[
+    int, BeforeValidator(parse_thousandths), PlainSerializer(show_thousandths, when_used="json")
+]
 """Thousandths of a core or a GPU, written as a count."""
-Duration = Annotated[float, BeforeValidator(_validate_duration)]
+Duration = Annotated[float, BeforeValidator(parse_duration)]
 """Seconds, written as a duration."""

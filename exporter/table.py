@@ -1,4 +1,4 @@
-"""The fleet's table, as people read it on the page and in a terminal."""
+"""Tables of the fleet, its models and owners, as people read them on the page and in a terminal."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from exporter.fleet import Fleet, ReplicaStatus, TargetStatus
-from exporter.quantities import show_duration
+from exporter.planning.overall import Planning, Share
+from exporter.planning.plans import Plan
+from exporter.quantities import show_duration, show_size, show_thousandths
 
 UNKNOWN = "?"
 
@@ -32,6 +34,93 @@ class Row:
     waiting: str
     age: str
     detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRow:
+    """One line of the table of models. `?`: not known."""
+
+    model: str
+    class_name: str
+    owner: str
+    current: str
+    needed: str
+    short: bool
+    """Whether more are needed than there are."""
+    free: str
+    preempting: str
+    fits: str
+    """`yes`, `no` or `?`."""
+    misfit: bool
+    would_stop: str
+    blocked: str
+    unplanned: str
+    unplaced: str
+    """Replicas that find no room when all models' are placed together; empty where none."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaRow:
+    """One resource of an owner's quota."""
+
+    owner: str
+    resource: str
+    quota: str
+    used: str
+    share: int
+    """Per cent of the quota that is used."""
+
+
+def model_rows(planning: Planning) -> list[ModelRow]:
+    """A line for each model, by name."""
+    return [_model_row(one, planning) for one in planning.models.values()]
+
+
+def quota_rows(planning: Planning) -> list[QuotaRow]:
+    """A line for each quota, by owner."""
+    return [_quota_row(share) for share in planning.shares]
+
+
+def _model_row(one: Plan, planning: Planning) -> ModelRow:
+    room = one.headroom
+    unplaced = planning.unplaced.get(one.model)
+    return ModelRow(
+        model=one.model,
+        class_name=one.card.class_name,
+        owner=one.card.owner,
+        current=str(one.current),
+        needed=shown(one.needed),
+        short=bool(one.more),
+        free=shown(room.free if room is not None else None),
+        preempting=shown(room.preempting if room is not None else None),
+        fits=yes_or_no(one.fits),
+        misfit=one.fits is False,
+        would_stop=", ".join(f"{count} {victim}" for victim, count in one.preempted.items()),
+        blocked=", ".join(one.blocked),
+        unplanned=", ".join(one.unplanned),
+        unplaced=str(unplaced) if unplaced else "",
+    )
+
+
+def _quota_row(share: Share) -> QuotaRow:
+    return QuotaRow(
+        owner=share.owner,
+        resource=share.resource,
+        quota=_amount(share.resource, share.quota),
+        used=_amount(share.resource, share.used),
+        share=round(100 * share.used / share.quota) if share.quota else 100,
+    )
+
+
+def _amount(resource: str, amount: int) -> str:
+    if resource == "memory":
+        return show_size(amount)
+    return str(show_thousandths(amount) if resource in ("cores", "gpus") else amount)
+
+
+def yes_or_no(answer: bool | None) -> str:
+    """An answer for people."""
+    return UNKNOWN if answer is None else "yes" if answer else "no"
 
 
 def rows(fleet: Fleet) -> list[Row]:

@@ -9,15 +9,16 @@ from typing import Any, get_origin
 
 from pydantic import BaseModel, ByteSize
 
-from exporter.catalogue import EXPORTER_FAMILIES, FLEET_FAMILIES, Family
+from exporter.catalogue import FAMILIES
+from exporter.catalogue.family import Family
 from exporter.engines import ENGINES
 from exporter.engines.base import Engine
 from exporter.fleet import Reason
 from exporter.quantities import show_duration, show_size
-from exporter.settings import Poll, Settings
+from exporter.settings import Planning, Poll, Settings
 
 README = Path(__file__).parents[1] / "README.md"
-_DURATIONS = {"interval", "timeout", "stale_after"}
+_DURATIONS = {"interval", "timeout", "stale_after", "demand_window"}
 _REASONS = {
     Reason.CONNECT: "nobody answers, or the connection ends in the middle of an answer",
     Reason.TIMEOUT: "no answer within `poll.timeout`",
@@ -77,7 +78,7 @@ def _models(annotation: Any) -> Iterable[type[BaseModel]]:
 
 def _default(model: type[BaseModel], key: str) -> str:
     value = model.model_fields[key].default
-    if model is Poll and key in _DURATIONS:
+    if model in (Poll, Planning) and key in _DURATIONS:
         value = show_duration(value)
     elif isinstance(value, ByteSize):
         value = show_size(value)
@@ -92,7 +93,7 @@ def _text(field: Any) -> str:
 
 def metrics_table() -> str:
     """All series: name, type, labels, meaning."""
-    rows = [_family(family) for family in (*FLEET_FAMILIES, *EXPORTER_FAMILIES)]
+    rows = [_family(family) for family in FAMILIES.values()]
     return _table(("Series", "Type", "Labels", "Stability", "Meaning"), rows)
 
 

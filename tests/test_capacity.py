@@ -9,7 +9,7 @@ from rich.console import Console
 
 from exporter.capacity import print_table
 from exporter.current import CurrentFleet
-from exporter.exposition import Exposition
+from exporter.exposition.fleet import Exposition
 from exporter.fleet import Reason
 from tests.support.tables import asked, replica, target
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from exporter.current import CurrentFleet
-from exporter.exposition import Exposition
+from exporter.exposition.fleet import Exposition
 from exporter.fleet import Reason, TargetStatus
 from tests.support.tables import asked, replica, target
 

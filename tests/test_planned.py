@@ -7,44 +7,25 @@ from pathlib import Path
 
 import pytest
 
-from exporter.cluster import Card, Unplanned
+from exporter.cluster import Unplanned
 from exporter.documents import ConfigError
 from exporter.loading import load, warnings
-from exporter.measuring import in_force, read_measurements
-from exporter.planned import WhatIf, plans, plans_json, view, view_json
+from exporter.measuring import all_in_force, read_measurements
+from exporter.planned import WhatIf, plans, plans_json, situation, view, view_json
 from exporter.planning.headroom import Headroom
-from exporter.planning.needed import Measurement, needed_for
 from exporter.planning.plans import TargetError
 from exporter.planning.whatif import WhatIfError
-
-EXAMPLE = """
-classes: {gold: 100, standard: 50, batch: 0}
-models:
-  chat: {class: gold, gpus: 1, target_tokens_per_second: 9000}
-  embed: {class: standard, gpus: 1}
-  batch-llm: {class: batch, gpus: 1, min_replicas: 3}
-  big: {class: gold, gpus: 2}
-measurements: {file: FILE}
-inventory:
-  nodes:
-    a: {gpus: 4, replicas: {batch-llm: 2, chat: 1}}
-    b: {gpus: 2, replicas: {embed: 1, batch-llm: 1}}
-    c: {gpus: 1}
-"""
-MEASURED = "chat: [{tokens_per_second: 2400, profile: h100-chat}]\n"
+from exporter.settings import CardSettings
+from tests.support.example import MEASURED, write_example
 
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
-    measurements = tmp_path / "measurements.yml"
-    measurements.write_text(MEASURED)
-    file = tmp_path / "config.yml"
-    file.write_text(EXAMPLE.replace("FILE", str(measurements)))
-    return file
+    return write_example(tmp_path)
 
 
 def test_the_plan_of_the_worked_example(config: Path) -> None:
-    found = json.loads(plans_json(plans(load(config))))["models"]
+    found = json.loads(plans_json(plans(situation(config))))["models"]
     assert {
         model: (one["headroom"]["free"], one["headroom"]["preempting"], one["room"])
         for model, one in found.items()
@@ -61,17 +42,17 @@ def test_the_plan_of_the_worked_example(config: Path) -> None:
 
 
 def test_what_would_be(config: Path) -> None:
-    settings = load(config)
-    more = plans(settings, WhatIf(demand_factor=2.0)).models["chat"]
+    known = situation(config)
+    more = plans(known, WhatIf(demand_factor=2.0)).planning.models["chat"]
     assert (more.needed, more.more, more.fits) == (8, 7, False)
-    wider = plans(settings, WhatIf(2.0, add_nodes=[("c", 2)])).models["chat"]
+    wider = plans(known, WhatIf(2.0, add_nodes=[("c", None, 2)])).planning.models["chat"]
     assert (wider.more, wider.fits, wider.headroom) == (7, True, Headroom(4, 4))
-    smaller = plans(settings, WhatIf(remove_nodes=["a"])).models["chat"]
+    smaller = plans(known, WhatIf(remove_nodes=["a"])).planning.models["chat"]
     assert (smaller.current, smaller.needed, smaller.more) == (0, 4, 4)
     assert smaller.headroom == Headroom(1, 2)
-    for question in (WhatIf(remove_nodes=["x"]), WhatIf(add_nodes=[("x", 1)])):
+    for question in (WhatIf(remove_nodes=["x"]), WhatIf(add_nodes=[("x", None, 1)])):
         with pytest.raises(WhatIfError, match="no node 'x'; known: a, b, c"):
-            plans(settings, question)
+            plans(known, question)
 
 
 def test_two_models_that_count_on_the_same_room(config: Path) -> None:
@@ -79,18 +60,18 @@ def test_two_models_that_count_on_the_same_room(config: Path) -> None:
     config.write_text(text.replace("TARGET", "target_tokens_per_second: 1200,"))
     measurements = config.with_name("measurements.yml")
     measurements.write_text(MEASURED + "embed: [{tokens_per_second: 240}]\n")
-    found = plans(load(config))
-    assert found.models["chat"].fits
-    assert found.models["embed"].fits
+    found = plans(situation(config))
+    assert found.planning.models["chat"].fits
+    assert found.planning.models["embed"].fits
     # chat's three take the two free GPUs and one of batch-llm; embed's four find two more of it.
-    assert dict(found.together.unplaced) == {"embed": 2}
-    assert dict(found.together.nodes) == {"a": 1, "b": 1, "c": 2}
-    enough = plans(load(config), WhatIf(add_nodes=[("c", 2)]))
-    assert dict(enough.together.unplaced) == {}
+    assert {m: n for m, n in found.planning.unplaced.items() if n} == {"embed": 2}
+    assert dict(found.nodes) == {"a": 1, "b": 1, "c": 2}
+    enough = plans(situation(config), WhatIf(add_nodes=[("c", None, 2)]))
+    assert not any(enough.planning.unplaced.values())
 
 
 def test_the_view_of_a_target_has_the_fields_of_the_api(config: Path) -> None:
-    assert json.loads(view_json(view(load(config), "chat", 14400.0))) == {
+    assert json.loads(view_json(view(situation(config), "chat", 14400.0))) == {
         "model": "chat",
         "tok_per_sec": 14400.0,
         "per_replica_tok_per_sec": 2400.0,
@@ -113,7 +94,7 @@ def test_the_view_of_a_target_has_the_fields_of_the_api(config: Path) -> None:
 
 
 def test_a_target_that_does_not_fit_says_what_blocks(config: Path) -> None:
-    one = view(load(config), "chat", 8 * 2400.0)
+    one = view(situation(config), "chat", 8 * 2400.0)
     assert (one.needed, one.more, one.room, one.fits) == (8, 7, 6, False)
     assert one.blocked == ("gpus",)
     assert one.preempted == {"batch-llm": 3, "embed": 1}
@@ -134,30 +115,8 @@ def test_targets_that_cannot_be_viewed(
     config: Path, model: str, target: float, status: int, text: str
 ) -> None:
     with pytest.raises(TargetError, match=text) as caught:
-        view(load(config), model, target)
+        view(situation(config), model, target)
     assert caught.value.status == status
-
-
-@pytest.mark.parametrize(
-    ("demand", "needed"),
-    [(0.0, 0), (1.0, 1), (2400.0, 1), (2400.1, 2), (0.1 + 0.2, 1), (7200.000001, 3), (None, None)],
-)
-def test_needed_for_a_demand(demand: float | None, needed: int | None) -> None:
-    assert needed_for(Card("m"), demand, Measurement("m", 2400.0)).replicas == needed
-
-
-def test_needed_has_its_constraints_and_spare_replicas_on_top() -> None:
-    card = Card("m", min_replicas=3, spare_replicas=2, utilization=0.5)
-    needed = needed_for(card, 4800.0, Measurement("m", 2400.0))
-    assert (needed.replicas, needed.by) == (6, {"minimum": 3, "throughput": 4})
-    assert needed_for(card, 12000.0, Measurement("m", 2400.0)).replicas == 12
-    unmeasured = needed_for(card, 4800.0, None)
-    assert (unmeasured.replicas, unmeasured.unplanned) == (None, (Unplanned.UNMEASURED,))
-
-
-def test_the_hair_of_floating_point_is_no_replica() -> None:
-    assert 0.1 * 3 / 0.1 > 3
-    assert needed_for(Card("m"), 0.1 * 3, Measurement("m", 0.1)).replicas == 3
 
 
 def test_the_newest_measurement_is_in_force_unless_the_card_names_one(tmp_path: Path) -> None:
@@ -169,14 +128,13 @@ def test_the_newest_measurement_is_in_force_unless_the_card_names_one(tmp_path: 
         "  - {tokens_per_second: 3, profile: mid, measured_at: 2026-02-01, slo: {ttft: 1s}}\n"
     )
     found = read_measurements(file)
-    newest = in_force(found, "chat", None)
+    newest = all_in_force(found, {}).get("chat")
     assert newest is not None
     assert (newest.profile, newest.tokens) == ("new", "total")
-    named = in_force(found, "chat", "old")
+    named = all_in_force(found, {"chat": CardSettings(profile="old")}).get("chat")
     assert named is not None
     assert named.tokens_per_second == 1.0
-    assert in_force(found, "chat", "none") is None
-    assert in_force(found, "other", None) is None
+    assert all_in_force(found, {"chat": CardSettings(profile="none")}) == {}
 
 
 def test_every_mistake_in_a_file_of_measurements_is_told(tmp_path: Path) -> None:
@@ -195,7 +153,7 @@ def test_every_mistake_in_a_file_of_measurements_is_told(tmp_path: Path) -> None
 def test_a_cluster_without_nodes_is_no_inventory(tmp_path: Path) -> None:
     file = tmp_path / "config.yml"
     file.write_text("models: {chat: {gpus: 1}}\n")
-    found = plans(load(file)).models["chat"]
+    found = plans(situation(file)).planning.models["chat"]
     assert (found.headroom, found.fits) == (None, None)
     assert found.unplanned == (Unplanned.UNMEASURED, Unplanned.NO_INVENTORY)
 
@@ -204,10 +162,11 @@ def test_what_is_probably_not_meant_is_told(tmp_path: Path) -> None:
     file = tmp_path / "config.yml"
     file.write_text(
         "owners: {nobody: {gpus: 1}}\n"
-        "models: {huge: {gpus: 8, memory: 1GiB}, small: {gpus: 1}}\n"
+        "models: {huge: {gpus: 8, memory: 1GiB}, small: {gpus: 1, profile: fast}}\n"
         "inventory: {nodes: {a: {gpus: 4}}}\n"
     )
     assert list(warnings(load(file))) == [
+        "models.small.profile: no measurement has it; those of the model: none",
         "owners.nobody: no model has this owner",
         "inventory.nodes: no node names memory, so it is not limited",
         "models.huge: no node could ever hold a replica",

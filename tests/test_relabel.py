@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from exporter.discovery.static import make_target
+from exporter.discovery.targets import make_target
 from exporter.fetching.ask import Asker, Memory
 from exporter.fetching.http import HttpClient
 from exporter.fleet import AdapterTable, Reading, Reason, Target

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 
 from pydantic import ValidationError
 
@@ -14,9 +15,11 @@ from exporter.demo.http_server import serving
 from exporter.demo.scenario import TwinkleServer, VllmReplica
 from exporter.demo.twinkle_server import RunningTwinkle, twinkle_server
 from exporter.demo.vllm_server import vllm_app
-from exporter.documents import ConfigError, Problem
+from exporter.documents import ConfigError, Problem, read_document
 from exporter.service import Service
-from exporter.settings import Poll, Settings, State, TargetGroup, Web
+from exporter.settings import Measurements, Poll, Settings, State, TargetGroup, Web
+
+_HERE = Path(__file__).parent
 
 
 async def run_demo(listen_address: str) -> None:
@@ -31,6 +34,8 @@ async def run_demo(listen_address: str) -> None:
             web=web,
             poll=Poll(interval="2s", timeout="1s", stale_after="10s"),
             targets=groups,
+            measurements=Measurements(file=_HERE / "measurements.yml"),
+            **read_document(_HERE / "cluster.yml").data,
         )
         await Service(settings, lambda: settings).run(on_ready=_announce)
 

@@ -38,6 +38,8 @@ class Request:
     turn: int = 0
     """In detection: asked only where no engine claimed what was answered in an earlier turn. Pages
     that are large, or that take something from an engine that is not ours, have the last."""
+    etag: str = ""
+    """Of the answer that is known: the server then may say 304, that it is still the same."""
     key_prefix: str = ""
     patterns: tuple[str, ...] = ()
     """Key patterns, without the prefix, when a state store is asked."""
@@ -51,6 +53,7 @@ class Answer:
     entries: Mapping[str, bytes] | None = None
     """Keys (without prefix) and values, where a state store was asked key by key."""
     status: int | None = None
+    etag: str = ""
     date: float | None = None
     """The server's own clock, unix seconds, where it sent a Date header."""
     reason: Reason | None = None

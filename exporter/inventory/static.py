@@ -2,16 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Protocol
+
 from exporter.cluster import RESOURCES, Card, Cluster, Inventory, Node, Quota, Resources
-from exporter.settings import CardSettings, NodeSettings, Settings
+from exporter.settings import CardSettings, NodeSettings, QuotaSettings, Settings
+
+
+class Declared(Protocol):
+    """What operators declare, wherever it stands."""
+
+    @property
+    def classes(self) -> Mapping[str, int]:
+        """Ranks by class."""
+
+    @property
+    def owners(self) -> Mapping[str, QuotaSettings]:
+        """Quotas by owner."""
+
+    @property
+    def models(self) -> Mapping[str, CardSettings]:
+        """Cards by model."""
 
 
 def cluster(settings: Settings) -> Cluster:
     """Cards, quotas and nodes. Without nodes there is no inventory, rather than an empty one."""
-    nodes = settings.inventory.nodes
+    return declared(settings, inventory(settings.inventory.nodes))
+
+
+def declared(settings: Declared, inventory: Inventory | None) -> Cluster:
+    """The cards and quotas that are declared, over this inventory."""
     return Cluster(
         cards={model: _card(settings, model, card) for model, card in settings.models.items()},
-        inventory=_inventory(nodes) if nodes else None,
+        inventory=inventory,
         quotas={
             owner: Quota(quota.memory, quota.cores, quota.gpus, quota.replicas)
             for owner, quota in settings.owners.items()
@@ -19,7 +42,18 @@ def cluster(settings: Settings) -> Cluster:
     )
 
 
-def _card(settings: Settings, model: str, card: CardSettings) -> Card:
+class StaticInventory:
+    """The nodes of the settings, which are always known."""
+
+    def __init__(self, inventory: Inventory) -> None:
+        self._inventory = inventory
+
+    async def read(self) -> Inventory:
+        """What the settings say."""
+        return self._inventory
+
+
+def _card(settings: Declared, model: str, card: CardSettings) -> Card:
     return Card(
         model=model,
         rank=settings.classes[card.class_name] if card.class_name is not None else None,
@@ -33,10 +67,14 @@ def _card(settings: Settings, model: str, card: CardSettings) -> Card:
         utilization=card.utilization,
         target=card.target_tokens_per_second,
         profile=card.profile,
+        reserve=card.reserve,
     )
 
 
-def _inventory(nodes: dict[str, NodeSettings]) -> Inventory:
+def inventory(nodes: Mapping[str, NodeSettings]) -> Inventory | None:
+    """The nodes and what is placed on them; None without nodes."""
+    if not nodes:
+        return None
     named = frozenset(
         name
         for name in RESOURCES

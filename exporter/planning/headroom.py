@@ -33,6 +33,17 @@ class Headroom:
         return self.free + (self.preempting or 0)
 
 
+@dataclass(frozen=True, slots=True)
+class NodeRoom:
+    """A node, and what is free on it."""
+
+    node: str
+    allocatable: Resources
+    free: Resources
+    replicas: Mapping[str, int]
+    """Replicas on it, by model."""
+
+
 def cannot_tell(cluster: Cluster, model: str) -> Unplanned | None:
     """Why headroom cannot be told; None where it can."""
     card = cluster.cards.get(model)
@@ -106,6 +117,14 @@ class Planner:
             placement = place(state, cards[model], more[model])
             stays_out[model] = more[model] - placement.placed
         return stays_out
+
+    def rooms(self) -> tuple[NodeRoom, ...]:
+        """All nodes, by name, and what is free on each."""
+        free = self._state.free
+        return tuple(
+            NodeRoom(node.name, node.allocatable, free[node.name], node.replicas)
+            for node in self._state.nodes
+        )
 
     def _reach_of(self, card: Card) -> list[tuple[tuple[int, ...], int]]:
         """What would be free with all replicas gone that the card outranks."""

@@ -3,8 +3,11 @@
 The largest of the constraints that apply, plus the card's spare replicas:
 
 - throughput = max(ceil(demand / (measured * utilization)), 1), 0 where demand is known to be 0;
-- slots = ceil((used + waiting + reserve) / slots per replica);
+- slots = ceil((used + waiting + reserve) / slots per replica), for each kind of slots;
 - minimum = min_replicas, never enough alone.
+
+Served load is not demand: of a model that is saturated at least the current replicas are needed,
+and one more unless one is starting already.
 """
 
 from __future__ import annotations
@@ -14,9 +17,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from exporter.cluster import Card, Unplanned
+from exporter.fleet import SlotKind
+from exporter.planning.demand import Seen
+from exporter.planning.load import Load
 
 HAIR = 1e-9
 """Share by which a quotient may lie above an integer through floating point alone."""
+COPIES = 1.5
+"""Used slots for each distinct adapter, from which on the same adapters sit on many replicas."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +54,88 @@ def ceiling(quotient: float) -> int:
     return math.ceil(quotient - HAIR * max(quotient, 1.0))
 
 
-def needed_for(card: Card, demand: float | None, measurement: Measurement | None) -> Needed:
-    """Replicas for a demand in tokens per second of the kind that was measured.
+def needed_for(
+    card: Card,
+    measurement: Measurement | None,
+    seen: Seen | None = None,
+    current: int = 0,
+    starting: int = 0,
+) -> Needed:
+    """Replicas for the card's target or what was seen of the load.
 
-    `demand` None: not known. The card's own target is the caller's business.
+    `seen` None: replicas are not asked, so slots do not apply. `current` replicas hold capacity,
+    `starting` ones of them do not serve yet.
     """
     by = {"minimum": card.min_replicas}
+    unplanned: list[Unplanned] = []
+    throughput = _throughput(card, measurement, seen)
+    slots = _slots(card, seen.load) if seen is not None else None
+    if throughput is None and slots is None:
+        # The minimum alone is never enough, and what would tell more is a measurement.
+        unplanned.append(Unplanned.UNMEASURED)
+    for constraint, found in (("throughput", throughput), ("slots", slots)):
+        if isinstance(found, Unplanned):
+            unplanned.append(found)
+        elif found is not None:
+            by[constraint] = found
+    if seen is not None:
+        if seen.load.incomplete:
+            unplanned.append(Unplanned.INCOMPLETE)
+        if seen.maybe_saturated or seen.load.unpolled:
+            unplanned.append(Unplanned.WARMING_UP)
+    if unplanned:
+        in_order = tuple(reason for reason in Unplanned if reason in unplanned)
+        return Needed(None, by, in_order)
+    replicas = max(by.values()) + card.spare_replicas
+    if seen is not None and seen.saturated and not _spread(seen.load):
+        replicas = max(replicas, current if starting else current + 1)
+    return Needed(replicas, by)
+
+
+def demand_of(card: Card, measurement: Measurement | None, seen: Seen | None) -> float | None:
+    """Tokens per second that throughput is computed from; None where they are not known."""
+    if card.target is not None:
+        return card.target
+    if seen is None or measurement is None:
+        return None
+    return seen.highest.of(measurement.tokens)
+
+
+def _throughput(
+    card: Card, measurement: Measurement | None, seen: Seen | None
+) -> int | Unplanned | None:
+    """None where it does not apply."""
     if measurement is None:
-        return Needed(None, by, (Unplanned.UNMEASURED,))
+        return None if card.target is None else Unplanned.UNMEASURED
+    demand = demand_of(card, measurement, seen)
+    if card.target is None and seen is not None and not seen.warm:
+        # What was served before the start may have been more.
+        return Unplanned.WARMING_UP if demand is not None else Unplanned.NO_DEMAND
     if demand is None:
-        return Needed(None, by, (Unplanned.NO_DEMAND,))
+        return Unplanned.NO_DEMAND
     served = measurement.tokens_per_second * card.utilization
-    by["throughput"] = max(ceiling(demand / served), 1) if demand else 0
-    return Needed(max(by.values()) + card.spare_replicas, by)
+    return max(ceiling(demand / served), 1) if demand else 0
+
+
+def _slots(card: Card, load: Load) -> int | Unplanned | None:
+    """None where the engine has no slots."""
+    if load.slots_unknown:
+        return Unplanned.SLOTS_UNKNOWN
+    if not load.pools:
+        return None
+    return sum(
+        -(-(pool.used + pool.waiting + _reserve(card, pool.slot_kind)) // pool.per_replica)
+        for pool in load.pools
+    )
+
+
+def _reserve(card: Card, kind: SlotKind) -> int:
+    if card.reserve is not None:
+        return card.reserve
+    return 1 if kind is SlotKind.EXCLUSIVE else 0
+
+
+def _spread(load: Load) -> bool:
+    """Whether so many replicas hold the same adapters that routing helps before replicas do."""
+    used = sum(pool.used for pool in load.pools)
+    return load.distinct is not None and used > COPIES * load.distinct

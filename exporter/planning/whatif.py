@@ -1,97 +1,150 @@
-"""Other clusters than the one that is: other nodes, other demand; and all models together."""
+"""Other situations than the one that is: other nodes, more demand, more adapters. Pure."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from exporter.cluster import Cluster, Inventory, Node
+from exporter.cluster import RESOURCES, Cluster, Inventory, Node, Resources, placed
+from exporter.planning.demand import Seen, Tokens
 from exporter.planning.headroom import Planner
+from exporter.planning.load import Pool
+from exporter.planning.overall import Planning
+from exporter.planning.situation import Situation
 
 MOST_NODES = 10_000
 """Most nodes that are tried, to find how many make all fit."""
 
 
 class WhatIfError(Exception):
-    """A node that is not there, or no inventory to change."""
+    """A node that is not there, or nothing known that could be changed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Together:
-    """The `more` of all models, placed together, highest rank first."""
-
-    unplaced: Mapping[str, int]
-    """What of each model stays out, where some does."""
-    nodes: Mapping[str, int | None]
-    """How many more nodes like each of these make all fit; None: no number does."""
+def with_nodes(situation: Situation, name: str, shape: Resources, count: int) -> Situation:
+    """The situation with `count` more nodes of this shape, named after `name`, and empty."""
+    return replace(situation, cluster=_with_nodes(situation.cluster, name, shape, count))
 
 
-def with_nodes(cluster: Cluster, like: str, count: int) -> Cluster:
-    """The cluster with `count` more nodes like the one of this name, and nothing on them.
+def shape_of(situation: Situation, name: str) -> Resources:
+    """What the node of this name has for replicas. Raises WhatIfError if it is not there."""
+    return _node(situation.cluster, name)[1].allocatable
 
-    Raises WhatIfError for a node that is not there.
+
+def without_node(situation: Situation, name: str) -> Situation:
+    """The situation without a node and what is on it. Raises WhatIfError if it is not there."""
+    before = situation.cluster
+    inventory, _ = _node(before, name)
+    nodes = tuple(node for node in inventory.nodes if node.name != name)
+    after = replace(before, inventory=replace(inventory, nodes=nodes))
+    current = {
+        model: max(count - placed(before, model) + placed(after, model), 0)
+        for model, count in before.current.items()
+    }
+    return replace(situation, cluster=replace(after, current=current))
+
+
+def with_demand(situation: Situation, factor: float) -> Situation:
+    """The situation with each card's target, and what was observed, multiplied."""
+    cluster = situation.cluster
+    cards = {
+        model: card if card.target is None else replace(card, target=card.target * factor)
+        for model, card in cluster.cards.items()
+    }
+    seen = {
+        model: replace(
+            one, observed=_times(one.observed, factor), highest=_times(one.highest, factor)
+        )
+        for model, one in situation.seen.items()
+    }
+    return replace(situation, cluster=replace(cluster, cards=cards), seen=seen)
+
+
+def with_adapters(situation: Situation, factor: float) -> Situation:
+    """The situation with the adapters of each model that hold or want a slot multiplied.
+
+    Raises WhatIfError where no adapters are known.
     """
-    inventory, shape = _node(cluster, like)
+    if not any(one.load.pools for one in situation.seen.values()):
+        raise WhatIfError("no adapters are known; plan a snapshot, which has those that were seen")
+    seen = {model: _with_adapters(one, factor) for model, one in situation.seen.items()}
+    return replace(situation, seen=seen)
+
+
+def helping_nodes(planning: Planning) -> dict[str, int | None]:
+    """How many more nodes like each of these make all models fit together, where not all do.
+
+    One node for each shape; None: no number does.
+    """
+    cluster = planning.situation.cluster
+    if cluster.inventory is None or not any(planning.unplaced.values()):
+        return {}
+    more = {model: planning.models[model].more or 0 for model in planning.unplaced}
+    shapes: dict[Resources, str] = {}
+    for node in cluster.inventory.nodes:
+        shapes.setdefault(node.allocatable, node.name)
+    return {name: _smallest(cluster, more, name, shape) for shape, name in shapes.items()}
+
+
+def _times(tokens: Tokens, factor: float) -> Tokens:
+    return Tokens(
+        None if tokens.generation is None else tokens.generation * factor,
+        None if tokens.total is None else tokens.total * factor,
+    )
+
+
+def _with_adapters(seen: Seen, factor: float) -> Seen:
+    pools = tuple(
+        Pool(
+            pool.slot_kind,
+            math.ceil(pool.used * factor),
+            math.ceil(pool.waiting * factor),
+            pool.per_replica,
+        )
+        for pool in seen.load.pools
+    )
+    distinct = seen.load.distinct
+    more = None if distinct is None else math.ceil(distinct * factor)
+    return replace(seen, load=replace(seen.load, pools=pools, distinct=more))
+
+
+def _with_nodes(cluster: Cluster, name: str, shape: Resources, count: int) -> Cluster:
+    inventory = cluster.inventory
+    if inventory is None:
+        named = frozenset(resource for resource in RESOURCES if shape.of(resource))
+        inventory = Inventory((), named)
     taken = {node.name for node in inventory.nodes}
     added: list[Node] = []
     number = 0
     while len(added) < count:
         number += 1
-        name = f"{like}+{number}"
-        if name not in taken:
-            added.append(Node(name, shape.allocatable))
+        its_name = f"{name}+{number}"
+        if its_name not in taken:
+            added.append(Node(its_name, shape))
     return replace(cluster, inventory=replace(inventory, nodes=(*inventory.nodes, *added)))
 
 
-def without_node(cluster: Cluster, name: str) -> Cluster:
-    """The cluster without a node and what is on it. Raises WhatIfError if it is not there."""
-    inventory, _ = _node(cluster, name)
-    nodes = tuple(node for node in inventory.nodes if node.name != name)
-    return replace(cluster, inventory=replace(inventory, nodes=nodes))
-
-
-def with_demand(cluster: Cluster, factor: float) -> Cluster:
-    """The cluster with each card's target multiplied."""
-    cards = {
-        model: card if card.target is None else replace(card, target=card.target * factor)
-        for model, card in cluster.cards.items()
-    }
-    return replace(cluster, cards=cards)
-
-
-def together(cluster: Cluster, more: Mapping[str, int]) -> Together:
-    """What stays out when all of it is placed, and how many nodes of each shape would help."""
-    unplaced = _unplaced(cluster, more)
-    nodes: dict[str, int | None] = {}
-    if unplaced and cluster.inventory is not None:
-        shapes: dict[object, str] = {}
-        for node in cluster.inventory.nodes:
-            shapes.setdefault(node.allocatable, node.name)
-        nodes = {name: _smallest(cluster, more, name) for name in shapes.values()}
-    return Together(unplaced, nodes)
-
-
-def _smallest(cluster: Cluster, more: Mapping[str, int], like: str) -> int | None:
-    """The smallest number of nodes with which nothing stays out: doubled, then halved."""
+def _smallest(cluster: Cluster, more: Mapping[str, int], name: str, shape: Resources) -> int | None:
+    """The smallest number of nodes with which nothing stays out: halved again and again."""
     # Each replica alone on a node needs no more nodes than this.
     most = min(
         sum(count * cluster.cards[model].nodes_per_replica for model, count in more.items()),
         MOST_NODES,
     )
-    if _unplaced(with_nodes(cluster, like, most), more):
+    if not _all_fit(_with_nodes(cluster, name, shape, most), more):
         return None
     low, high = 1, most
     while low < high:
         middle = (low + high) // 2
-        if _unplaced(with_nodes(cluster, like, middle), more):
-            low = middle + 1
-        else:
+        if _all_fit(_with_nodes(cluster, name, shape, middle), more):
             high = middle
+        else:
+            low = middle + 1
     return low
 
 
-def _unplaced(cluster: Cluster, more: Mapping[str, int]) -> dict[str, int]:
-    return {model: count for model, count in Planner(cluster).place_together(more).items() if count}
+def _all_fit(cluster: Cluster, more: Mapping[str, int]) -> bool:
+    return not any(Planner(cluster).place_together(more).values())
 
 
 def _node(cluster: Cluster, name: str) -> tuple[Inventory, Node]:

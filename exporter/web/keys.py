@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from aiohttp import web
 
 from exporter.current import CurrentFleet
+from exporter.discovery.finding import Finding
 from exporter.fetching.http import HttpClient
-from exporter.planning.needed import Measurement
+from exporter.live import LivePlans
 from exporter.self_metrics import SelfMetrics
 from exporter.settings import Settings
 
@@ -29,9 +30,11 @@ class WebState:
     clock: Callable[[], float]
     """Unix seconds."""
     this_host: str
-    measurements: Callable[[], Mapping[str, tuple[Measurement, ...]]]
-    """What replicas were measured to serve, by model."""
+    live: LivePlans
+    finding: Finding
     stopping: bool = False
+    was_ready: bool = False
+    """Whether it was ready once; targets that come later do not change that."""
     probing: int = 0
     """Probes under way."""
 

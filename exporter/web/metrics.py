@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from aiohttp import hdrs, web
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, choose_encoder
 
-from exporter.exposition import EOF
+from exporter.exposition.text import EOF
 from exporter.web.keys import STATE
 
 CONTENT_TYPE_OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -25,7 +25,8 @@ async def handle(request: web.Request) -> web.StreamResponse:
     state = request.app[STATE]
     openmetrics = wants_openmetrics(request.headers.get(hdrs.ACCEPT, ""))
     fleet = state.fleet.text(openmetrics, state.clock())
-    return await answer(request, (*fleet, state.self_metrics.text(openmetrics)), openmetrics)
+    text = (*fleet, state.live.text(openmetrics), state.self_metrics.text(openmetrics))
+    return await answer(request, text, openmetrics)
 
 
 async def answer(

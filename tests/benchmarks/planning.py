@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 
 from exporter.cluster import Card, Cluster, Inventory, Node, Resources
-from exporter.planning.headroom import Headroom, Planner
 from exporter.planning.needed import Measurement
-from exporter.planning.plans import plan
-from tests.benchmarks.measure import cpu_seconds, ratio, shown
+from exporter.planning.overall import plan_all
+from exporter.planning.situation import Situation
+from tests.benchmarks.measure import cpu_seconds, ratio, shown, stall
 
-HEADER = ("Nodes", "Replicas", "Models", "All plans", "Times the row above")
+HEADER = (
+    "Nodes",
+    "Replicas",
+    "Models",
+    "All plans (CPU)",
+    "Times the row above",
+    "Longest stall of the loop",
+)
 _GIB = 2**30
 
 
@@ -40,16 +48,16 @@ def cluster(nodes: int, models: int = 200) -> Cluster:
     return Cluster(cards, inventory)
 
 
-def all_plans(of: Cluster) -> int:
+def situation(of: Cluster) -> Situation:
+    """The cluster, with each model measured."""
+    return Situation(of, {model: Measurement(model, 1000.0) for model in of.cards})
+
+
+def all_plans(of: Situation) -> int:
     """Plans every model; how many replicas more they need."""
-    planner = Planner(of)
-    more = {}
-    for model, card in of.cards.items():
-        one = plan(planner, card, Measurement(model, 1000.0))
-        assert isinstance(one.headroom, Headroom)
-        more[model] = one.more or 0
-    planner.place_together(more)
-    return sum(more.values())
+    planning = plan_all(of)
+    assert all(one.headroom for one in planning.models.values())
+    return sum(one.more or 0 for one in planning.models.values())
 
 
 def rows() -> list[tuple[str, ...]]:
@@ -57,10 +65,11 @@ def rows() -> list[tuple[str, ...]]:
     found: list[tuple[str, ...]] = []
     before = 0.0
     for nodes in (1000, 2000, 4000):
-        of = cluster(nodes)
+        of = situation(cluster(nodes))
         assert all_plans(of)
         seconds = cpu_seconds(lambda of=of: all_plans(of), 3)  # type: ignore[misc]
         growth = ratio(seconds, before) if before else ""
-        found.append((f"{nodes:,}", f"{nodes * 5:,}", "200", shown(seconds), growth))
+        late = asyncio.run(stall(lambda of=of: all_plans(of)))  # type: ignore[misc]
+        found.append((f"{nodes:,}", f"{nodes * 5:,}", "200", shown(seconds), growth, shown(late)))
         before = seconds
     return found

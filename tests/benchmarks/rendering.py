@@ -10,7 +10,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
-from exporter.exposition import Exposition
+from exporter.exposition.fleet import Exposition
 from exporter.fleet import (
     AdapterState,
     ReplicaStatus,

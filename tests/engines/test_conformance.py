@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exporter.discovery.static import make_target
+from exporter.discovery.targets import make_target
 from exporter.engines import AUTO, ENGINES
 from exporter.engines.base import Answer, Answers, Engine
 from exporter.fetching.ask import Asker, Memory

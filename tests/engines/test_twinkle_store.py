@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from exporter.engines.base import Answer
-from exporter.exposition import Exposition
+from exporter.exposition.fleet import Exposition
 from exporter.fleet import AdapterState, Reading, Reason, SlotKind, Source
 from tests.support.captures import (
     RAY_TARGET,

@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from prometheus_client import parser as text_parser
 from prometheus_client.openmetrics import parser as openmetrics_parser
 
-from exporter.exposition import EOF, Exposition
+from exporter.exposition.fleet import Exposition
+from exporter.exposition.text import EOF
 from exporter.fleet import TargetStatus
 
 Series = tuple[str, frozenset[tuple[str, str]]]

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from exporter.catalogue import FLEET_FAMILIES
-from exporter.exposition import EOF, Exposition, escape, number
+from exporter.catalogue.fleet import FLEET_FAMILIES
+from exporter.exposition.fleet import Exposition
+from exporter.exposition.text import EOF, escape, number
 from exporter.fleet import (
     AdapterState,
     Reason,

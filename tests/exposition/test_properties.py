@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exporter.exposition import Exposition
+from exporter.exposition.fleet import Exposition
 from exporter.fleet import (
     AdapterState,
     Reason,

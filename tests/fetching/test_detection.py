@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 from aiohttp import web
 
-from exporter.discovery.static import make_target
+from exporter.discovery.targets import make_target
 from exporter.engines import ENGINES, LAST_TURN
 from exporter.fetching.ask import DETECTION_SHARES, Asked, Asker, Memory
 from exporter.fetching.http import HttpClient

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from exporter.discovery.static import make_target
+from exporter.discovery.targets import make_target
 from exporter.engines.base import Request
 from exporter.fetching.ask import Asker, Memory
 from exporter.fetching.http import GroupClient, HttpClient

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from exporter.discovery.static import targets
+from exporter.discovery.targets import make_target
 from exporter.fleet import CustomMap, SlotKind, Target
 from exporter.loading import load
+from exporter.settings import Settings
 
 GROUP = """
 targets:
@@ -42,6 +43,10 @@ def file(tmp_path: Path) -> Path:
     path = tmp_path / "lora.yml"
     path.write_text(GROUP)
     return path
+
+
+def targets(settings: Settings) -> list[Target]:
+    return [make_target(group, url) for group in settings.targets for url in group.static]
 
 
 def test_each_target_has_what_its_group_says(file: Path) -> None:

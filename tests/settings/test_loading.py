@@ -69,7 +69,7 @@ def test_a_bad_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert problems(HERE / "good.yml") == [
         "environment variable LORA_EXPORTER_POLL_TIMEOUT: found an unknown setting; wanted "
         "LORA_EXPORTER_SECTION__KEY, SECTION being one of CONFIG, WEB, POLL, PROBE, LOG, TARGETS, "
-        "CLASSES, OWNERS, MODELS, MEASUREMENTS, INVENTORY",
+        "CLASSES, OWNERS, MODELS, PLANNING, MEASUREMENTS, INVENTORY",
         "environment variable LORA_EXPORTER_POLL__INTERVAL: poll.interval: found 'often'; wanted "
         "a duration with its unit, such as 10s, 1m30s or 500ms",
     ]
@@ -107,6 +107,14 @@ def test_paths_start_at_the_folder_of_the_file(
     settings = load(file)
     assert settings.targets[0].auth.bearer_token_file == tmp_path / "token"
     assert settings.measurements.file == tmp_path / "measured.yml"
+
+
+def test_lists_of_targets_start_there_too_whether_or_not_they_exist(tmp_path: Path) -> None:
+    file = tmp_path / "config.yml"
+    file.write_text('targets: [{name: g, file: {paths: ["lists/*.json", "/etc/t.yml"]}}]\n')
+    (group,) = load(file).targets
+    assert group.file is not None
+    assert group.file.paths == (f"{tmp_path}/lists/*.json", "/etc/t.yml")
 
 
 def test_a_bad_file_of_measurements_is_a_bad_configuration(tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ async def test_a_head_request_has_the_length_and_no_body() -> None:
 
 
 async def test_health_does_not_depend_on_targets() -> None:
-    slow = Poll(interval=30.0, timeout=10.0, stale_after=60.0)
+    slow = Poll(interval="30s", timeout="10s", stale_after="60s")
     async with (
         raw_server(servers.never_answers) as url,
         serving(settings(url, poll=slow)) as client,
@@ -115,7 +115,7 @@ async def test_ready_once_each_target_was_polled_whatever_came_of_it() -> None:
 
 
 async def test_a_table_outlives_its_replica_and_then_vanishes() -> None:
-    poll = Poll(interval=0.1, timeout=0.1, stale_after=0.6)
+    poll = Poll(interval="100ms", timeout="100ms", stale_after="600ms")
     async with contextlib.AsyncExitStack() as stack:
         replica = await stack.enter_async_context(contextlib.AsyncExitStack())
         url = await replica.enter_async_context(http_server(vllm_routes()))
@@ -194,9 +194,14 @@ async def test_a_reload_swaps_the_targets() -> None:
         async with serving(settings(one, lifecycle=True), load) as client:
             await client.ready()
             assert await client.post("/-/reload") == (200, "Reloaded.\n")
-            await client.ready()
+            series = f'lora_target_up{{target="{two}",group="g"}}'
+
+            async def is_polled() -> bool:
+                return await client.sample(series) == "1"
+
+            await until(is_polled)
             _, text = await client.get("/metrics")
-    assert f'lora_target_up{{target="{two}",group="g"}} 1' in text
+            assert (await client.get("/-/ready"))[0] == 200, "targets that come do not change that"
     assert one not in text
 
 
@@ -330,7 +335,7 @@ async def test_a_mapping_cannot_be_asked_for_where_there_is_none() -> None:
 
 
 async def test_a_probe_ends_before_the_scrape_does() -> None:
-    slow = Poll(interval=60.0, timeout=30.0, stale_after=120.0)
+    slow = Poll(interval="60s", timeout="30s", stale_after="120s")
     first = settings(poll=slow, allow=("127.0.0.0/8",))
     async with raw_server(servers.never_answers) as url, serving(first) as client:
         async with asyncio.timeout(5):
@@ -343,7 +348,7 @@ async def test_a_probe_ends_before_the_scrape_does() -> None:
 
 
 async def test_probes_are_bounded() -> None:
-    one_at_a_time = Poll(interval=60.0, timeout=30.0, stale_after=120.0, concurrency=1)
+    one_at_a_time = Poll(interval="60s", timeout="30s", stale_after="120s", concurrency=1)
     first = settings(poll=one_at_a_time, allow=("127.0.0.0/8",))
     asked = asyncio.Event()
 

@@ -11,7 +11,9 @@ from exporter.web.api.schema import Error
 def answer(body: BaseModel, status: int = 200) -> web.Response:
     """The body as JSON."""
     return web.Response(
-        body=body.model_dump_json().encode(), status=status, content_type="application/json"
+        body=body.model_dump_json(by_alias=True).encode(),
+        status=status,
+        content_type="application/json",
     )
 
 

@@ -1,73 +1,82 @@
-"""`/api/v1/models/{name}/headroom` and `…/target`: the same functions as the command line's."""
+"""`/api/v1/models…` and `/api/v1/owners`: the same functions as the command line's."""
 
 from __future__ import annotations
 
-import asyncio
-from dataclasses import asdict
-
 from aiohttp import web
 
-from exporter.cluster import Unplanned
-from exporter.inventory import static
-from exporter.inventory.discovered import with_discovered
-from exporter.measuring import in_force
-from exporter.planning.headroom import Planner
-from exporter.planning.plans import TargetError, target_view
+from exporter.planning.plans import TargetError, target_view, unknown_model
+from exporter.snapshot import take
 from exporter.web.api.answers import answer, refuse
-from exporter.web.api.schema import Headroom, Target
+from exporter.web.api.plan_schema import (
+    Models,
+    headroom_of,
+    model_of,
+    owners_of,
+    target_of,
+)
 from exporter.web.keys import STATE
 
 
-async def headroom(request: web.Request) -> web.Response:
-    """How many more replicas fit, counted up to `?limit=`."""
-    planner = _planner(request)
-    model = request.match_info["name"]
-    if model not in planner.cluster.cards:
-        return refuse(404, _unknown(planner, model))
-    text = request.query.get("limit")
-    if text is not None and not (text.isdecimal() and 0 < int(text) < 2**31):
-        return refuse(400, "limit: wanted a positive whole number")
-    room = await asyncio.to_thread(planner.headroom, model, int(text) if text else None)
-    if isinstance(room, Unplanned):
-        return answer(
-            Headroom(model=model, free=None, preempting=None, room=None, limited=False, reason=room)
-        )
+async def models(request: web.Request) -> web.Response:
+    """All models."""
+    live = request.app[STATE].live
     return answer(
-        Headroom(
-            model=model,
-            free=room.free,
-            preempting=room.preempting,
-            room=room.room,
-            limited=room.limited,
-            reason=None,
+        await live.in_thread(
+            lambda planning: Models(
+                at=planning.situation.at,
+                models={model: model_of(planning, model) for model in planning.models},
+            )
         )
     )
 
 
+async def model(request: web.Request) -> web.Response:
+    """One model."""
+    planning = await request.app[STATE].live.latest()
+    name = request.match_info["name"]
+    if name not in planning.models:
+        return refuse(404, unknown_model(planning.situation, name))
+    return answer(model_of(planning, name))
+
+
+async def headroom(request: web.Request) -> web.Response:
+    """How many more replicas fit, counted up to `?limit=`."""
+    live = request.app[STATE].live
+    planning = await live.latest()
+    name = request.match_info["name"]
+    if name not in planning.models:
+        return refuse(404, unknown_model(planning.situation, name))
+    text = request.query.get("limit")
+    if text is not None and not (text.isdecimal() and 0 < int(text) < 2**31):
+        return refuse(400, "limit: wanted a positive whole number")
+    limit = int(text) if text else None
+    room = await live.in_thread(lambda planning: planning.planner.headroom(name, limit))
+    return answer(headroom_of(name, room))
+
+
 async def target(request: web.Request) -> web.Response:
     """What it takes to serve `?tokens_per_sec=`."""
-    state = request.app[STATE]
-    planner = _planner(request)
-    model = request.match_info["name"]
+    name = request.match_info["name"]
     try:
         tokens = float(request.query.get("tokens_per_sec", "nan"))
     except ValueError:
         tokens = float("nan")
-    card = planner.cluster.cards.get(model)
-    measured = await asyncio.to_thread(state.measurements)
-    measurement = in_force(measured, model, card.profile if card is not None else None)
     try:
-        view = await asyncio.to_thread(target_view, planner, model, tokens, measurement)
+        view = await request.app[STATE].live.in_thread(
+            lambda planning: target_view(planning.planner, planning.situation, name, tokens)
+        )
     except TargetError as error:
         return refuse(error.status, str(error))
-    return answer(Target.model_validate(asdict(view)))
+    return answer(target_of(view))
 
 
-def _planner(request: web.Request) -> Planner:
+async def owners(request: web.Request) -> web.Response:
+    """All owners."""
+    return answer(owners_of(await request.app[STATE].live.latest()))
+
+
+async def snapshot(request: web.Request) -> web.Response:
+    """All that plans are made of, for `lora-exporter plan`."""
     state = request.app[STATE]
-    fleet = state.fleet.snapshot(state.clock())
-    return Planner(with_discovered(static.cluster(state.settings()), fleet))
-
-
-def _unknown(planner: Planner, model: str) -> str:
-    return f"no model {model!r}; known: {', '.join(sorted(planner.cluster.cards))}"
+    planning = await state.live.latest()
+    return answer(take(state.settings(), planning.situation))

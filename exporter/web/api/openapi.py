@@ -14,8 +14,10 @@ from pydantic.json_schema import models_json_schema
 
 from exporter import __version__
 from exporter.fleet import SlotKind
+from exporter.snapshot import Snapshot
 from exporter.web.api import models, slots
-from exporter.web.api.schema import CapacityInfo, Error, Headroom, Replicas, Target
+from exporter.web.api.plan_schema import Headroom, Model, Models, Owners, Target
+from exporter.web.api.schema import CapacityInfo, Error, Replicas
 
 DOCUMENT_PATH = "/api/v1/openapi.json"
 
@@ -62,6 +64,31 @@ OPERATIONS = (
         CapacityInfo,
         (_MODEL, _SLOT_KIND),
         (400, 404, 503),
+    ),
+    Operation(
+        "/api/v1/models",
+        models.models,
+        "All models that have a card or a target: current, needed, headroom, what blocks.",
+        Models,
+    ),
+    Operation(
+        "/api/v1/models/{name}",
+        models.model,
+        "One of them.",
+        Model,
+        refusals=(404,),
+    ),
+    Operation(
+        "/api/v1/owners",
+        models.owners,
+        "Owners: their models, their quotas, and what of these is used.",
+        Owners,
+    ),
+    Operation(
+        "/api/v1/snapshot",
+        models.snapshot,
+        "All that plans are made of, for `lora-exporter plan`.",
+        Snapshot,
     ),
     Operation(
         "/api/v1/models/{name}/headroom",

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
 
-from exporter.cluster import Blocked, Unplanned
 from exporter.fleet import Reason, SlotKind, Source
 
 
-class _Answer(BaseModel):
+class Answer(BaseModel):
+    """What all answers have in common."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
-class Replica(_Answer):
+class Replica(Answer):
     """One replica, as its last table tells. Unknown numbers are null."""
 
     model: str
@@ -46,7 +47,7 @@ class Replica(_Answer):
     """Whether the last poll of the target gave a table; if not, this is the last one."""
 
 
-class DownTarget(_Answer):
+class DownTarget(Answer):
     """A target whose last poll gave no table."""
 
     target: str
@@ -56,14 +57,14 @@ class DownTarget(_Answer):
     detail: str | None
 
 
-class Replicas(_Answer):
+class Replicas(Answer):
     """All replicas that have a table, and the targets that are down."""
 
     replicas: list[Replica]
     down: list[DownTarget]
 
 
-class CapacityInfo(_Answer):
+class CapacityInfo(Answer):
     """Totals of replicas of one slot kind; the first three as Twinkle's clients know them."""
 
     max_loras: int | None
@@ -78,65 +79,7 @@ class CapacityInfo(_Answer):
     """Replicas whose slots are not known, and targets that are down."""
 
 
-class Headroom(_Answer):
-    """How many more replicas of a model fit."""
-
-    model: str
-    free: int | None
-    """In what is free now."""
-    preempting: int | None
-    """More, by stopping replicas of lower-ranked classes; null where it is not computed."""
-    room: int | None
-    """Both together."""
-    limited: bool
-    """Whether counting stopped at the limit: the numbers are lower bounds."""
-    reason: Unplanned | None
-    """Why the numbers are not known."""
-
-
-class Stop(_Answer):
-    """Replicas of one model that would be stopped on one node."""
-
-    model: str
-    node: str
-    count: int
-    keeps: int
-    """Replicas that the model has left when all stops are made."""
-    below_min: bool
-    """Whether that is fewer than its card's min_replicas."""
-
-
-class Target(_Answer):
-    """What it takes to serve so many tokens per second."""
-
-    model: str
-    tok_per_sec: float
-    per_replica_tok_per_sec: float
-    """What one replica was measured to serve."""
-    profile: str
-    """Of the measurement."""
-    needed: int
-    """Replicas."""
-    current: int
-    more: int
-    """needed - current, at least 0."""
-    room: int | None
-    """How many more fit, counted up to `more` at least."""
-    fits: bool | None
-    blocked: list[Blocked]
-    """What stops it, where it does not fit."""
-    preempts: list[str]
-    """Models whose replicas would be stopped."""
-    preempted: dict[str, int]
-    """How many of each."""
-    stops: list[Stop]
-    limited: bool
-    """Whether counting stopped: the room is a lower bound."""
-    unplanned: list[Unplanned]
-    """Why the room is not known."""
-
-
-class Error(_Answer):
+class Error(Answer):
     """Why there is no answer."""
 
     error: str

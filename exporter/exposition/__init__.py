@@ -1,0 +1,1 @@
+"""Fleet and plans -> bytes. Pure."""
