@@ -12,7 +12,6 @@ from exporter.engines import ENGINES
 from exporter.engines.base import Answer
 from exporter.fleet import CustomMap, SlotKind, Target
 from exporter.loading import load
-from exporter.settings import Settings
 
 GROUP = """
 targets:
@@ -48,12 +47,12 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def targets(settings: Settings) -> list[Target]:
-    return [make_target(group, url) for group in settings.targets for url in group.static]
+def targets(file: Path) -> list[Target]:
+    return [make_target(group, url) for group in load(file).targets for url in group.static]
 
 
 def test_each_target_has_what_its_group_says(file: Path) -> None:
-    first, second, mapped = targets(load(file))
+    first, second, mapped = targets(file)
     assert first == Target(
         "http://h:1",
         "serving",
@@ -85,7 +84,7 @@ def test_a_headers_file_starts_at_the_folder_of_the_settings(
 
 
 def test_a_replica_is_named_by_its_address_without_the_prefix(file: Path) -> None:
-    first = targets(load(file))[0]
+    first = targets(file)[0]
     assert first.url == "http://h:1"
     assert first.metrics_url("/other").startswith("http://h:1/replica/v1/")
 
@@ -100,14 +99,14 @@ def test_the_examples_of_the_engines_page_load(block: str, tmp_path: Path) -> No
     (tmp_path / "key").write_text("k")
     path = tmp_path / "lora.yml"
     path.write_text(block.replace("/run/secrets/key", "key"))
-    assert targets(load(path))
+    assert targets(path)
 
 
 def test_the_example_of_a_mapping_finds_what_it_says(tmp_path: Path) -> None:
     (block,) = (block for block in blocks() if "custom:" in block)
     path = tmp_path / "lora.yml"
     path.write_text(block)
-    mine, other = targets(load(path))
+    mine, other = targets(path)
     comments = [line.partition("# ")[2] for line in block.splitlines()]
     answer = "".join(text.strip() for text in comments if text.strip().startswith(("{", '"')))
     reading = ENGINES["custom"].read(mine, {"custom": Answer(answer.encode())}, 0.0)
