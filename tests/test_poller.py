@@ -64,7 +64,7 @@ def settings(poll: Poll, *urls: str, **group: str) -> Settings:
 
 
 async def test_each_target_is_polled_whatever_the_others_do(running: Running) -> None:
-    poll = Poll(interval="300ms", timeout="300ms", stale_after="1s")
+    poll = Poll(interval="600ms", timeout="600ms", stale_after="2s")
     async with contextlib.AsyncExitStack() as stack:
         good = [await stack.enter_async_context(http_server(vllm_routes())) for _ in range(3)]
         bad = [

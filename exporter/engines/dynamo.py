@@ -58,10 +58,8 @@ def read(target: Target, answers: Answers, now: float) -> Reading:
         detail = "/v1/loras: wanted an object of adapters by name under loras"
         return Reading(reason=Reason.FORMAT, detail=detail)
     models = models_of_names(names)
-    engine_answers = {
-        "metrics": Answer(body_of(answers, "metrics")),
-        "models": Answer(parsed=models),
-    }
+    # The names tell adapters from one another in the engine's series, too.
+    engine_answers = {**answers, "models": Answer(parsed=models)}
     reading = passed_through(target, engine_answers, now, ENGINE.name)
     if reading is not None and reading.table is not None:
         # Which rows of an engine's own list have parents says nothing here.

@@ -44,7 +44,7 @@ async def test_targets_come_and_go_while_others_stay(tmp_path: Path) -> None:
                 return two not in (await client.get("/metrics"))[1]
 
             await until(is_gone)
-            assert float(await client.sample(polls) or 0) > 20, "it was polled all along"
+            assert float(await client.sample(polls) or 0) > 10, "it was polled all along"
             failures = 'lora_exporter_discovery_failures_total{group="g"}'
             assert await client.sample(failures) == "0.0"
             success = 'lora_exporter_discovery_last_success_timestamp_seconds{group="g"}'

@@ -96,6 +96,16 @@ def test_a_workers_engine_tells_the_slots_where_it_is_passed_through() -> None:
     assert dict(table.adapters)["c"] is AdapterState.REGISTERED
 
 
+def test_the_workers_own_clock_decides_what_is_now() -> None:
+    lines = "\n".join([info("a", at=MOMENT), running(1), ""]).encode()
+    answers = {
+        "loras": Answer(b'{"loras": {"a": 1}, "count": 1}'),
+        "metrics": Answer(lines, date=MOMENT),
+    }
+    # By our clock, an hour later, the series would be too old to tell the present.
+    assert row(DYNAMO.read(TARGET, answers, MOMENT + 3600)).used == 1
+
+
 def test_churn_counters_that_are_reset_are_never_rates() -> None:
     body = (
         b"dynamo_frontend_lora_churn_loads_total 3\n"

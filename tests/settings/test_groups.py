@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from exporter.discovery.targets import make_target
+from exporter.engines import ENGINES
+from exporter.engines.base import Answer
 from exporter.fleet import CustomMap, SlotKind, Target
 from exporter.loading import load
 
@@ -84,3 +87,35 @@ def test_a_replica_is_named_by_its_address_without_the_prefix(file: Path) -> Non
     first = targets(file)[0]
     assert first.url == "http://h:1"
     assert first.metrics_url("/other").startswith("http://h:1/replica/v1/")
+
+
+def blocks() -> list[str]:
+    text = (Path(__file__).parents[2] / "docs" / "engines.md").read_text()
+    return re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+
+
+@pytest.mark.parametrize("block", blocks(), ids=lambda block: str(block)[:30])
+def test_the_examples_of_the_engines_page_load(block: str, tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("k")
+    path = tmp_path / "lora.yml"
+    path.write_text(block.replace("/run/secrets/key", "key"))
+    assert targets(path)
+
+
+def test_the_example_of_a_mapping_finds_what_it_says(tmp_path: Path) -> None:
+    (block,) = (block for block in blocks() if "custom:" in block)
+    path = tmp_path / "lora.yml"
+    path.write_text(block)
+    mine, other = targets(path)
+    comments = [line.partition("# ")[2] for line in block.splitlines()]
+    answer = "".join(text.strip() for text in comments if text.strip().startswith(("{", '"')))
+    reading = ENGINES["custom"].read(mine, {"custom": Answer(answer.encode())}, 0.0)
+    assert reading.table is not None
+    (row,) = reading.table.replicas
+    assert (row.max, row.used, row.free) == (8, 5, 3)
+    assert [name for name, _ in row.adapters] == ["a", "b"]
+    body = b'slots{state="all"} 4\nadapter_at_work{adapter="a"} 1\n'
+    reading = ENGINES["custom"].read(other, {"custom": Answer(body)}, 0.0)
+    assert reading.table is not None
+    (row,) = reading.table.replicas
+    assert (row.max, row.used, row.free) == (4, 1, 3)

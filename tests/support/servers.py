@@ -44,7 +44,10 @@ async def raw_server(serve: Raw) -> AsyncIterator[str]:
         tasks.add(task)
         try:
             # Cancelled, a handler is done: asyncio's streams would log the cancellation.
-            with contextlib.suppress(ConnectionError, asyncio.CancelledError):
+            # A client that gives up before it asked is no mistake of the server's either.
+            with contextlib.suppress(
+                ConnectionError, asyncio.CancelledError, asyncio.IncompleteReadError
+            ):
                 await serve(reader, writer)
         finally:
             tasks.discard(task)
