@@ -112,6 +112,8 @@ class ReplicaTable:
     """Unix time, seconds."""
     largest_holder: int | None = None
     """Slots of the holder with the most."""
+    has_slots: bool = True
+    """Whether the engine has slots, known or not."""
 
     @property
     def free(self) -> int | None:

@@ -102,6 +102,7 @@ def read(target: Target, answers: Answers, now: float) -> Reading:
         generation_tokens=total(found[GENERATION_TOKENS]),
         requests_running=running,
         requests_waiting=total(found[DEFERRED]),
+        has_slots=ENGINE.has_slots,
     )
     if not rows:
         detail = "llama-server has no adapters; start it with --lora"

@@ -120,7 +120,7 @@ def _load(found: list[_Found], unread: int, doubtful: bool, unpolled: bool) -> L
 
 
 def _has_slots(status: TargetStatus, table: ReplicaTable) -> bool:
-    return status.reason not in _WITHOUT_SLOTS and table.max != 0
+    return table.has_slots and status.reason not in _WITHOUT_SLOTS and table.max != 0
 
 
 def _pools(tables: Iterable[ReplicaTable]) -> tuple[Pool, ...]:

@@ -79,6 +79,8 @@ def test_an_unknown_number_of_used_slots_is_not_none() -> None:
 def test_an_engine_without_slots_has_none_to_be_unknown(reason: Reason) -> None:
     found = load(status(replica(used=None, limit=None), up=False, reason=reason))
     assert (found.pools, found.slots_unknown, found.ready) == ((), False, 1)
+    without = replace(replica(used=None, limit=None), has_slots=False)
+    assert not load(status(without)).slots_unknown
 
 
 def test_a_replica_that_is_gone_stale_is_unread() -> None:
