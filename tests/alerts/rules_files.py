@@ -47,7 +47,7 @@ def recorded() -> tuple[Recording, ...]:
 def promtool(*arguments: str | Path) -> tuple[bool, str]:
     """Whether promtool was content, and what it said."""
     done = subprocess.run(
-        ["promtool", *map(str, arguments)], capture_output=True, text=True, check=False, timeout=60
+        ["promtool", *map(str, arguments)], capture_output=True, text=True, check=False, timeout=100
     )
     return done.returncode == 0, done.stdout + done.stderr
 

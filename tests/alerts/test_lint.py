@@ -14,12 +14,7 @@ from exporter.catalogue import FAMILIES
 from tests.alerts.promql import COMPARISONS, SET_OPERATORS, TARGET_LABELS, Checker, kind, nodes
 from tests.alerts.rules_files import alerts, inputs, recorded
 
-FOREIGN = {
-    "up": frozenset[str](),
-    # Come with the ways to find targets; not in the catalogue yet.
-    "lora_exporter_discovery_last_success_timestamp_seconds": frozenset({"group"}),
-    "lora_exporter_discovery_failures_total": frozenset({"group"}),
-}
+FOREIGN = {"up": frozenset[str]()}
 UNIQUE = {
     CARD: frozenset({*inputs().aggregation_labels, "model"}),
     "replica:lora_replica_info:topk": frozenset(

@@ -39,7 +39,7 @@ def first_known(one: Value, other: Value) -> Value:
 
 
 def now_and_then(every: int, shift: int, then: float | None, else_: float | None) -> Value:
-    """One value at each so-manieth step, and another at the others."""
+    """One value at every so many steps, and another at the rest."""
     return lambda step: then if (step + shift) % every == 0 else else_
 
 

@@ -15,12 +15,15 @@ class Limits(AlertLimits):
     horizon: Limit[Duration]
     free_share: Limit[Share]
     events: Limit[Count]
+    direction: Limit[Share]
 
 
 def _expression(context: Context, limits: Limits) -> Either:
+    dip = context.inputs.common.dip.value
     free = 'model:lora_free:sum{slot_kind="exclusive"}'
     pool = 'model:lora_max:sum{slot_kind="exclusive"}'
-    before = f"last_over_time({pool}[{context.inputs.common.dip.value}] offset {TREND_WINDOW})"
+    before = f"last_over_time({pool}[{dip}] offset {TREND_WINDOW})"
+    taken = f"last_over_time({free}[{dip}] offset {TREND_WINDOW}) - {latest(free, context)}"
     few = almost.few(context, context.inputs.limits(almost.ALERT.name, almost.Limits))
     return one(
         f"{latest('model:lora_free:seconds_to_zero', context)} < {seconds(limits.horizon.value)}",
@@ -31,6 +34,8 @@ def _expression(context: Context, limits: Limits) -> Either:
             f"{almost.left(context)} <= {latest(pool, context)} * {limits.free_share.value:g}",
         ),
         Clause("and", f"changes({free}[{TREND_WINDOW}]) >= {limits.events.value}"),
+        # Most events were takings: sessions that come and go are no trend.
+        Clause("and", f"{taken} >= changes({free}[{TREND_WINDOW}]) * {limits.direction.value:g}"),
         # A pool that changed, or that was not there all the time, tells nothing about its users.
         Clause("and", f"{latest(pool, context)} == {before}"),
         steady(context, TREND_WINDOW),
