@@ -272,7 +272,7 @@ def table(
         align=common.FieldTextAlignment.AUTO, cell_options=common.TableAutoCellOptions()
     )
     targets = [_target(n, query, instant=True, rows=True) for n, query in enumerate(queries)]
-    values = {_ref(n) for n in range(len(queries))}
+    values = [_ref(n) for n in range(len(queries))]
     columns = [Column(NOTE, " ", nothing=""), *columns]
     shown = [_field(column.name, len(queries)) for column in columns]
     hidden = {_field(name, len(queries)): True for name in ("Time", *values)}
