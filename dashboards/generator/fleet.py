@@ -38,7 +38,7 @@ from dashboards.generator.words import (
     values,
 )
 
-MODEL = Column("model", "Model", link=("Open the model", MODEL_URL), width=210, nothing="")
+MODEL = Column("model", "Model", link=("Open the model", MODEL_URL), width=255, nothing="")
 UNSEEN = values(**{"v-1": ("not in sight", PLAIN)})
 SLOT_KIND = Column("slot_kind", "Slot kind", width=100, nothing="")
 
@@ -50,11 +50,11 @@ def fleet() -> Dashboard:
         "LoRA capacity / Fleet",
         "Is any model out of LoRA slots, which will be next, what needs more replicas.",
         [
-            Line(6, ((8, _out()), (8, _next()), (4, _free()), (4, _waiting_now()))),
+            Line(6, ((7, _out()), (7, _next()), (4, _free()), (3, _waiting_now()), (3, _silent()))),
             Line(10, ((24, _models()),)),
-            Line(7, ((14, _needs()), (10, alerts()))),
+            Line(7, ((15, _needs()), (9, alerts()))),
             Line(9, ((16, _fill()), (8, _waiting()))),
-            Line(7, ((8, _up()), (8, _to_add()), (8, _slots()))),
+            Line(7, ((8, _up()), (8, silent_targets()), (8, _slots()))),
         ],
     )
 
@@ -74,6 +74,7 @@ def _out() -> Panel:
         ),
         background=True,
         named=True,
+        rows=True,
         links=[
             link(
                 "Open the model",
@@ -128,6 +129,17 @@ def _waiting_now() -> Panel:
     )
 
 
+def _silent() -> Panel:
+    known = f"group by (model) (lora_replica_info{{{q.MODEL}}})"
+    return stat(
+        "Replicas silent",
+        "Replicas that count as current and whose table is not known: down, or placed and never "
+        "discovered.",
+        [Query(f"sum({q.silent()}) or 0 * count({known})", "silent")],
+        Look(thresholds=ANY_IS_BAD),
+    )
+
+
 def _models() -> Panel:
     def rows(expression: str) -> Query:
         return Query(q.for_each_kind(expression))
@@ -150,7 +162,7 @@ def _models() -> Panel:
         [
             MODEL,
             SLOT_KIND,
-            Column("A", "Used", "percentunit", 300, thresholds=FILL, cell=BAR, most=1, decimals=0),
+            Column("A", "Used", "percentunit", 260, thresholds=FILL, cell=BAR, most=1, decimals=0),
             Column("B", "Free", width=80, thresholds=FREE, cell=TEXT),
             Column("C", "Max", width=80),
             Column("D", "Waiting", width=90, thresholds=ANY_IS_BAD, cell=TEXT, nothing="not told"),
@@ -218,11 +230,11 @@ def alerts() -> Panel:
         "Alerts on LoRA capacity, and since when their condition holds.",
         [Query(q.otherwise(expr, "None fires, or no rules are loaded"))],
         [
-            Column("severity", "Severity", width=80, mappings=SEVERITY, cell=TEXT, nothing=""),
+            Column("severity", "Severity", width=75, mappings=SEVERITY, cell=TEXT, nothing=""),
             Column("alertname", "Alert"),
-            replace(MODEL, width=140),
-            Column("replica_id", "Replica", width=110, nothing=""),
-            Column("A", "For", "s", 80, BLANK, decimals=0),
+            replace(MODEL, width=170),
+            Column("replica_id", "Replica", width=90, nothing=""),
+            Column("A", "For", "s", 75, BLANK, decimals=0),
         ],
         sort=("Severity", False),
     )
@@ -231,8 +243,9 @@ def alerts() -> Panel:
 def _fill() -> Panel:
     return strip(
         "Used slots of each model",
-        "Share of the slots that is used, over time: red where the model was full.",
-        [Query(q.model_fill(), "{{model}} ({{slot_kind}})")],
+        "Share of the slots that is used, over time: red where the model was full. Of more than 20 "
+        "models, the fullest.",
+        [Query(q.most(q.model_fill(), 20), "{{model}} ({{slot_kind}})")],
         Look(unit="percentunit", decimals=0, thresholds=FILL),
     )
 
@@ -240,8 +253,8 @@ def _fill() -> Panel:
 def _waiting() -> Panel:
     return graph(
         "Adapters waiting for a slot",
-        "By model. Engines that tell only requests count those.",
-        [Query(f"sum by (model) ({q.work_waiting()})", "{{model}}")],
+        "By model, the ten with most. Engines that tell only requests count those.",
+        [Query(q.most(f"sum by (model) ({q.work_waiting()})", 10), "{{model}}")],
         Look(nothing="no engine tells who waits"),
         table=False,
     )
@@ -267,13 +280,29 @@ def _up() -> Panel:
     )
 
 
-def _to_add() -> Panel:
-    return graph(
-        "Replicas to add",
-        "Replicas that each model needs beyond those it has. A gap: what it needs is not known.",
-        [Query(q.more(), "{{model}}")],
-        Look(nothing="what the models need is not known"),
-        table=False,
+def silent_targets() -> Panel:
+    """The targets that are down, and why."""
+    down = "max by (target, group) (lora_target_up) == 0"
+    reason = "max by (target, reason) (lora_target_failure == 1)"
+    return table(
+        "Targets that do not answer",
+        "Whose last poll gave no adapter table, why, and how long ago the last one was; of all "
+        "models.",
+        [
+            Query(q.otherwise(down, "Every target answers")),
+            Query(f"{reason} and on (target) ({down})"),
+            Query(
+                "(time() - max by (target) (lora_target_last_success_timestamp_seconds)) "
+                f"and on (target) ({down})"
+            ),
+        ],
+        [
+            Column("group", "Group", width=110, nothing=""),
+            Column("target", "Target", nothing=""),
+            Column("reason", "Reason", width=85, nothing=""),
+            Column("C", "Last answer", "s", 95, decimals=0, nothing="never"),
+        ],
+        sort=("Group", False),
     )
 
 

@@ -29,6 +29,7 @@ from dashboards.generator.words import (
     NEXT_STEP,
     NOTICE,
     PLAIN,
+    UNKNOWN,
     WARN,
     steps,
     texts,
@@ -134,11 +135,11 @@ def _replicas() -> Panel:
         "card.",
         [
             Query(CURRENT, "has"),
-            Query(NEEDED, "needs"),
+            Query(q.known_or(NEEDED, CURRENT), "needs"),
             Query(q.per_model("lora_model_min_replicas"), "at least"),
             Query(q.per_model("lora_model_max_replicas"), "at most"),
         ],
-        Look(nothing="unknown"),
+        Look(mappings=values(**{"v-1": ("?", UNKNOWN)})),
         named=True,
     )
 
@@ -201,8 +202,8 @@ def _fill() -> Panel:
     return strip(
         "Used slots of each replica",
         "Share of the slots that is used: red where the replica was full, empty where its slots "
-        "are not known.",
-        [Query(q.replica_fill(q.REPLICA), "{{replica_id}}")],
+        "are not known. Of more than 20 replicas, the fullest.",
+        [Query(q.most(q.replica_fill(q.REPLICA), 20), "{{replica_id}}")],
         Look(unit="percentunit", decimals=0, thresholds=FILL),
     )
 

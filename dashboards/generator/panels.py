@@ -141,9 +141,10 @@ def stat(
     background: bool = False,
     named: bool = False,
     spark: bool = False,
+    rows: bool = False,
     links: Sequence[DashboardLink] = (),
 ) -> Panel:
-    """Numbers to read from afar; `spark` draws their course behind them."""
+    """Numbers to read from afar: `rows` one below another, `spark` over their course."""
     options = stat_model.Options(
         graph_mode=common.BigValueGraphMode.AREA if spark else common.BigValueGraphMode.NONE,
         color_mode=common.BigValueColorMode.BACKGROUND_SOLID
@@ -152,7 +153,7 @@ def stat(
         justify_mode=common.BigValueJustifyMode.AUTO,
         text_mode=common.BigValueTextMode.VALUE_AND_NAME if named else common.BigValueTextMode.AUTO,
         reduce_options=common.ReduceDataOptions(calcs=["lastNotNull"], values=False, fields=""),
-        orientation=common.VizOrientation.AUTO,
+        orientation=common.VizOrientation.HORIZONTAL if rows else common.VizOrientation.AUTO,
     )
     targets = [_target(n, query, instant=not spark) for n, query in enumerate(queries)]
     return _panel("stat", title, text, queries, targets, look, options, None, links=links)

@@ -7,10 +7,11 @@ from dataclasses import replace
 from grafana_foundation_sdk.models.dashboard import Dashboard, Panel
 
 from dashboards.generator import promql as q
-from dashboards.generator.board import Line, Section, dashboard
+from dashboards.generator.board import Line, dashboard
+from dashboards.generator.exporter import exporter
 from dashboards.generator.fleet import MODEL
 from dashboards.generator.model import REASONS
-from dashboards.generator.panels import BAR, TEXT, Column, Look, Query, graph, stat, table
+from dashboards.generator.panels import BAR, TEXT, Column, Look, Query, stat, table
 from dashboards.generator.words import (
     ANY_IS_BAD,
     ANY_IS_WARNING,
@@ -33,8 +34,6 @@ AGE = steps(GOOD, (60, NOTICE), (300, BAD))
 QUOTA = steps(GOOD, (0.75, NOTICE), (1, WARN))
 """A full quota stops further replicas and no present one."""
 YES = values(v1=("yes", BAD), v0=("no", PLAIN))
-LOADED = values(v1=("good", GOOD), v0=("refused", BAD))
-ONE = "on (job, instance) lora_exporter_build_info"
 
 
 def planning() -> Dashboard:
@@ -58,13 +57,7 @@ def planning() -> Dashboard:
             Line(9, ((24, _plans()),)),
             Line(8, ((16, _nodes()), (8, _on_nodes()))),
             Line(8, ((10, _quotas()), (6, _classes()), (8, _reasons()))),
-            Section(
-                "Exporter",
-                (
-                    Line(7, ((8, _polls()), (8, _ages()), (8, _times()))),
-                    Line(7, ((8, _samples()), (8, _process()), (8, _exporters()))),
-                ),
-            ),
+            exporter(),
         ],
     )
 
@@ -158,9 +151,9 @@ def _plans() -> Panel:
             of("measured_tokens_per_second"),
         ],
         [
-            replace(MODEL, width=170),
+            replace(MODEL, width=200),
             Column("class", "Class", width=100),
-            Column("owner", "Owner", width=110),
+            Column("owner", "Owner", width=95),
             Column("B", "Has", width=65),
             Column("C", "Needs", width=75),
             Column("D", "To add", width=75, thresholds=ANY_IS_WARNING, cell=TEXT),
@@ -171,9 +164,9 @@ def _plans() -> Panel:
             Column("I", "Saturated", width=90, mappings=YES),
             Column("J", "At least", width=80, nothing="-"),
             Column("K", "At most", width=80, nothing="-"),
-            Column("L", "Served tok/s", width=105, decimals=0),
+            Column("L", "Served tok/s", width=100, decimals=0),
             Column("M", "Target", width=80, nothing="-"),
-            Column("N", "Per replica", width=100),
+            Column("N", "Per replica", width=90),
         ],
         sort=("To add", True),
     )
@@ -305,8 +298,8 @@ def _reasons() -> Panel:
     blocked = f"{q.per_model('lora_model_blocked', 'reason')} == 1"
     unplanned = f"{q.per_model('lora_model_unplanned', 'reason')} == 1"
     both = (
-        f'label_replace({blocked}, "what", "one more is blocked by", "", "") or '
-        f'label_replace({unplanned}, "what", "not planned:", "", "")'
+        f'label_replace({blocked}, "what", "blocked by", "", "") or '
+        f'label_replace({unplanned}, "what", "unplanned:", "", "")'
     )
     return table(
         "What blocks, what is not known",
@@ -314,8 +307,8 @@ def _reasons() -> Panel:
         "others; and why needed or headroom is not told.",
         [Query(q.otherwise(both, "nothing"))],
         [
-            replace(MODEL, width=150),
-            Column("what", "What", nothing=""),
+            replace(MODEL, width=190),
+            Column("what", "What", width=90, nothing=""),
             Column(
                 "reason",
                 "Reason",
@@ -324,106 +317,4 @@ def _reasons() -> Panel:
             ),
         ],
         sort=("Model", False),
-    )
-
-
-def _polls() -> Panel:
-    def rate(name: str) -> str:
-        return f"60 * sum by (instance) (rate({name}[$__rate_interval]))"
-
-    return graph(
-        "Polls and failures",
-        "Per minute and exporter.",
-        [
-            Query(rate("lora_target_polls_total"), "{{instance}} polls"),
-            Query(rate("lora_target_poll_failures_total"), "{{instance}} failures"),
-        ],
-        Look(unit="suffix: /min"),
-        stepped=False,
-        table=False,
-    )
-
-
-def _ages() -> Panel:
-    return graph(
-        "Age of each target's data",
-        "Since its last adapter table; of several exporters the freshest. It should stay below two "
-        "poll intervals.",
-        [
-            Query(
-                "topk(20, time() - max by (target) (lora_target_last_success_timestamp_seconds))",
-                "{{target}}",
-            )
-        ],
-        Look(unit="s"),
-        stepped=False,
-        fill=0,
-        table=False,
-    )
-
-
-def _times() -> Panel:
-    return graph(
-        "Time for polls, plans and scrapes",
-        "The slowest target's last poll, the last planning of all models, and a scrape, which "
-        "holds the rendering.",
-        [
-            Query("max by (instance) (lora_target_poll_duration_seconds)", "{{instance}} poll"),
-            Query("lora_exporter_plan_duration_seconds", "{{instance}} plan"),
-            Query(f"scrape_duration_seconds and {ONE}", "{{instance}} scrape"),
-        ],
-        Look(unit="s"),
-        stepped=False,
-        fill=0,
-        table=False,
-    )
-
-
-def _samples() -> Panel:
-    return graph(
-        "Series and targets",
-        "Samples of a scrape, and targets that are polled.",
-        [
-            Query(f"scrape_samples_scraped and {ONE}", "{{instance}} samples"),
-            Query("lora_exporter_targets", "{{instance}} targets"),
-        ],
-        Look(decimals=0),
-        fill=0,
-        table=False,
-    )
-
-
-def _process() -> Panel:
-    return graph(
-        "Memory of the exporter",
-        "Resident memory.",
-        [Query(f"process_resident_memory_bytes and {ONE}", "{{instance}}")],
-        Look(unit="bytes"),
-        stepped=False,
-        table=False,
-    )
-
-
-def _exporters() -> Panel:
-    since = "time() - lora_exporter_config_last_reload_success_timestamp_seconds"
-    return table(
-        "Exporters",
-        "Each exporter, whether its last configuration was good, since when it is in force, and "
-        "its share of a core.",
-        [
-            Query("group by (instance, version, python_version) (lora_exporter_build_info)"),
-            Query("max by (instance) (lora_exporter_config_last_reload_successful)"),
-            Query(f"max by (instance) ({since})"),
-            Query(
-                f"max by (instance) (rate(process_cpu_seconds_total[$__rate_interval]) and {ONE})"
-            ),
-        ],
-        [
-            Column("instance", "Exporter", width=145),
-            Column("version", "Version", width=75),
-            Column("python_version", "Python", width=75),
-            Column("B", "Reload", width=75, mappings=LOADED, cell=TEXT, left=True),
-            Column("C", "In force", "s", 85, decimals=0),
-            Column("D", "CPU", "percentunit", 60, decimals=1),
-        ],
     )

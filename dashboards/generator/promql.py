@@ -99,6 +99,12 @@ def for_each_kind(expression: str) -> str:
     return f"({expression}) * on (model) group_right () ({rows})"
 
 
+def most(expression: str, count: int) -> str:
+    """The series that reach most in the chosen time: the same ones at each moment of it."""
+    reached = f"max_over_time(({expression})[$__range:$__interval] @ end())"
+    return f"({expression}) and topk({count}, {reached})"
+
+
 def known_or(expression: str, rows: str) -> str:
     """The expression for these rows, -1 where it has nothing."""
     return f"({expression}) and ({rows}) or 0 * ({rows}) - 1"

@@ -138,27 +138,25 @@ def _replicas() -> Panel:
             of("lora_registered"),
             of("lora_replica_requests_running"),
             of("lora_replica_requests_waiting"),
-            of("lora_replica_requests_deferred"),
             Query(q.replica_rate("lora_replica_generation_tokens_total", q.REPLICA)),
             Query(share),
         ],
         [
-            replace(MODEL, width=150),
-            replace(REPLICA, width=165),
-            Column("engine", "Engine", width=80),
+            replace(MODEL, width=195),
+            replace(REPLICA, width=235),
+            Column("engine", "Engine", width=65),
             Column("version", "Version", width=105),
-            Column("source", "Source", width=100),
-            Column("slot_kind", "Slot kind", width=95),
+            Column("source", "Source", width=85),
+            Column("slot_kind", "Slot kind", width=85),
             Column("B", "Used", "percentunit", 150, thresholds=FILL, cell=BAR, most=1, decimals=0),
-            Column("C", "Free", width=60, thresholds=FREE, cell=TEXT),
-            Column("D", "Max", width=60),
+            Column("C", "Free", width=55, thresholds=FREE, cell=TEXT),
+            Column("D", "Max", width=55),
             Column("E", "Waiting", width=75, thresholds=ANY_IS_BAD, cell=TEXT),
             Column("F", "Registered", width=95),
             Column("G", "Requests", width=85),
             Column("H", "they wait", width=85),
-            Column("I", "deferred", width=80),
-            Column("J", "Tokens/s", width=85, decimals=0),
-            Column("K", "Full", "percentunit", 60, decimals=0),
+            Column("I", "Tokens/s", width=85, decimals=0),
+            Column("J", "Full", "percentunit", 60, decimals=0),
         ],
         sort=("Used", True),
     )
@@ -167,17 +165,20 @@ def _replicas() -> Panel:
 def _fill() -> Panel:
     return strip(
         "Used slots of each replica",
-        "Share of the slots that is used: red where the replica was full.",
-        [Query(q.replica_fill(q.REPLICA), "{{replica_id}}")],
+        "Share of the slots that is used: red where the replica was full. Of more than 20, the "
+        "fullest.",
+        [Query(q.most(q.replica_fill(q.REPLICA), 20), "{{replica_id}}")],
         Look(unit="percentunit", decimals=0, thresholds=FILL),
     )
 
 
 def _targets() -> Panel:
+    answered = f"avg_over_time(({TARGETS})[$__range:$__interval] @ end())"
     return strip(
         "Targets",
-        "Whether each target gave its adapter table. A target may be a group of replicas.",
-        [Query("max by (target, group) (lora_target_up)", "{{group}} {{target}}")],
+        "Whether each target gave its adapter table; of more than 20, those that failed most. A "
+        "target may speak for several replicas.",
+        [Query(f"{TARGETS} and bottomk(20, {answered})", "{{group}} {{target}}")],
         Look(mappings=UP),
         legend=True,
     )
@@ -200,10 +201,12 @@ def _adapter_table() -> Panel:
 
 
 def _states() -> Panel:
+    states = q.adapter_state(*list(q.STATES)[:-1])
     return strip(
         "Adapters over time",
-        "State of each adapter that was more than registered.",
-        [Query(q.adapter_state(*list(q.STATES)[:-1]), "{{adapter}} on {{replica_id}}")],
+        "State of the adapters that were more than registered; of more than 40, those first that "
+        "waited.",
+        [Query(q.most(states, 40), "{{adapter}} on {{replica_id}}")],
         Look(mappings=STATE, nothing="no adapter was at work"),
         legend=True,
     )
@@ -248,9 +251,9 @@ def _skew() -> Panel:
     fill = q.replica_fill(q.REPLICA)
     return graph(
         "Skew: fullest minus emptiest replica",
-        "By model, of the share of used slots. 100 %: one replica is full while another is empty, "
-        "and routing is to blame.",
-        [Query(f"max by (model) ({fill}) - min by (model) ({fill})", "{{model}}")],
+        "The ten models with most, of the share of used slots. 100 %: one replica is full while "
+        "another is empty, and routing is to blame.",
+        [Query(q.most(f"max by (model) ({fill}) - min by (model) ({fill})", 10), "{{model}}")],
         Look(unit="percentunit", least=0, most=1),
         table=False,
     )
@@ -261,8 +264,8 @@ def _full_share() -> Panel:
     polls = q.replica_rate("lora_replica_polls_total", q.REPLICA)
     return graph(
         "Share of readings that found the replica full",
-        "By replica: it sees what a scrape misses.",
-        [Query(f"{full} / {polls}", "{{replica_id}}")],
+        "The ten replicas that were full most: this sees what a scrape misses.",
+        [Query(q.most(f"{full} / {polls}", 10), "{{replica_id}}")],
         Look(unit="percentunit", least=0, most=1),
         table=False,
     )
@@ -271,14 +274,14 @@ def _full_share() -> Panel:
 def _tokens() -> Panel:
     return graph(
         "Tokens per second",
-        "Prompt tokens processed and tokens generated, by replica.",
+        "Prompt tokens processed and tokens generated, by the ten busiest replicas.",
         [
             Query(
-                q.replica_rate("lora_replica_generation_tokens_total", q.REPLICA),
+                q.most(q.replica_rate("lora_replica_generation_tokens_total", q.REPLICA), 10),
                 "{{replica_id}} generated",
             ),
             Query(
-                q.replica_rate("lora_replica_prompt_tokens_total", q.REPLICA),
+                q.most(q.replica_rate("lora_replica_prompt_tokens_total", q.REPLICA), 10),
                 "{{replica_id}} prompt",
             ),
         ],
@@ -291,12 +294,12 @@ def _tokens() -> Panel:
 
 def _requests() -> Panel:
     def of(name: str) -> str:
-        return q.per_replica(f"lora_replica_requests_{name}", within=q.REPLICA)
+        return q.most(q.per_replica(f"lora_replica_requests_{name}", within=q.REPLICA), 10)
 
     return graph(
         "Requests",
-        "Running and waiting requests by replica; deferred ones wait for a slot, where the engine "
-        "tells them apart.",
+        "Running and waiting requests, of the ten replicas with most; deferred ones wait for a "
+        "slot, where the engine tells them apart.",
         [
             Query(of("running"), "{{replica_id}} running"),
             Query(of("waiting"), "{{replica_id}} waiting"),
@@ -324,13 +327,14 @@ def _failures() -> Panel:
 
 def _down() -> Panel:
     reasons = "max by (target, reason) (lora_target_failure == 1)"
+    up = "max by (target) (lora_target_up)"
     return table(
         "Targets that do not answer, and ghosts",
         "Why and for how long a target has given no adapter table; ghosts are rows of replicas "
         "that no longer live, in the engine's store.",
         [
             Query(TARGETS),
-            Query(f'{reasons} or on (target) label_replace({TARGETS}, "reason", "-", "", "")'),
+            Query(f'{reasons} or on (target) label_replace({up}, "reason", "-", "", "")'),
             Query("time() - max by (target) (lora_target_last_success_timestamp_seconds)"),
             Query("max by (target) (lora_target_ghosts)"),
         ],

@@ -17,6 +17,7 @@ import pytest
 from tests.dashboards.boards import BOARDS, UIDS, Query, filled, queries
 from tests.support.process import started
 from tests.support.programs import free_port, listens, program, running, until
+from tests.support.servers import http_server, text_handler
 
 TIMES = {"__rate_interval": "10s", "__range": "30s", "__interval": "2s"}
 RULE = {
@@ -79,11 +80,21 @@ def _data(series: list[dict[str, Any]]) -> bool:
     return any(value != "NaN" for value in values)
 
 
-def _configuration(folder: Path, address: str) -> Path:
+SILENT = """\
+lora_target_up{target="http://gone:8000",group="gone"} 0
+lora_target_failure{target="http://gone:8000",reason="connect"} 1
+lora_target_last_success_timestamp_seconds{target="http://gone:8000"} 1e9
+"""
+"""A target that is down, which the demo does not have."""
+
+
+def _configuration(folder: Path, address: str, silent: str) -> Path:
     rules = folder / "rules.yml"
     rules.write_text(json.dumps({"groups": [{"name": "test", "rules": [RULE]}]}))
+    scraped = {"one": address, "two": address, "silent": silent.removeprefix("http://")}
     jobs = [
-        {"job_name": name, "static_configs": [{"targets": [address]}]} for name in ("one", "two")
+        {"job_name": name, "static_configs": [{"targets": [target]}]}
+        for name, target in scraped.items()
     ]
     timing = {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
     file = folder / "prometheus.yml"
@@ -135,16 +146,16 @@ def test_words_are_no_data(series: list[dict[str, Any]], is_data: bool) -> None:
 async def test_every_query_gives_data_and_doubles_nothing(tmp_path: Path) -> None:
     listen = f"127.0.0.1:{free_port()}"
     port = free_port()
-    command = (
-        program("prometheus"),
-        f"--config.file={_configuration(tmp_path, listen)}",
-        f"--storage.tsdb.path={tmp_path / 'data'}",
-        f"--web.listen-address=127.0.0.1:{port}",
-    )
     exporter = Path(sys.executable).with_name("lora-exporter")
     async with (
         started(exporter, "demo", "--web.listen-address", listen, log=False) as demo,
-        running(*command),
+        http_server({"/metrics": text_handler(SILENT)}) as silent,
+        running(
+            program("prometheus"),
+            f"--config.file={_configuration(tmp_path, listen, silent)}",
+            f"--storage.tsdb.path={tmp_path / 'data'}",
+            f"--web.listen-address=127.0.0.1:{port}",
+        ),
     ):
         prometheus = Prometheus(demo.session, f"http://127.0.0.1:{port}", time.time())
         await until(lambda: listens(port))

@@ -1,0 +1,125 @@
+"""Whether the exporter can be believed: polls, ages, times, and what it costs."""
+
+from __future__ import annotations
+
+from grafana_foundation_sdk.models.dashboard import Panel
+
+from dashboards.generator.board import Line, Section
+from dashboards.generator.panels import TEXT, Column, Look, Query, graph, table
+from dashboards.generator.words import BAD, GOOD, values
+
+LOADED = values(v1=("good", GOOD), v0=("refused", BAD))
+ONE = "on (job, instance) lora_exporter_build_info"
+
+
+def exporter() -> Section:
+    """The row about the exporter itself."""
+    return Section(
+        "Exporter",
+        (
+            Line(7, ((8, _polls()), (8, _ages()), (8, _times()))),
+            Line(7, ((8, _samples()), (8, _process()), (8, _exporters()))),
+        ),
+    )
+
+
+def _polls() -> Panel:
+    def rate(name: str) -> str:
+        return f"60 * sum by (instance) (rate({name}[$__rate_interval]))"
+
+    return graph(
+        "Polls and failures",
+        "Per minute and exporter.",
+        [
+            Query(rate("lora_target_polls_total"), "{{instance}} polls"),
+            Query(rate("lora_target_poll_failures_total"), "{{instance}} failures"),
+        ],
+        Look(unit="suffix: /min"),
+        stepped=False,
+        table=False,
+    )
+
+
+def _ages() -> Panel:
+    return graph(
+        "Age of each target's data",
+        "Since its last adapter table; of several exporters the freshest. It should stay below two "
+        "poll intervals.",
+        [
+            Query(
+                "topk(20, time() - max by (target) (lora_target_last_success_timestamp_seconds))",
+                "{{target}}",
+            )
+        ],
+        Look(unit="s"),
+        stepped=False,
+        fill=0,
+        table=False,
+    )
+
+
+def _times() -> Panel:
+    return graph(
+        "Time for polls, plans and scrapes",
+        "The slowest target's last poll, the last planning of all models, and a scrape, which "
+        "holds the rendering.",
+        [
+            Query("max by (instance) (lora_target_poll_duration_seconds)", "{{instance}} poll"),
+            Query("lora_exporter_plan_duration_seconds", "{{instance}} plan"),
+            Query(f"scrape_duration_seconds and {ONE}", "{{instance}} scrape"),
+        ],
+        Look(unit="s"),
+        stepped=False,
+        fill=0,
+        table=False,
+    )
+
+
+def _samples() -> Panel:
+    return graph(
+        "Series and targets",
+        "Samples of a scrape, and targets that are polled.",
+        [
+            Query(f"scrape_samples_scraped and {ONE}", "{{instance}} samples"),
+            Query("lora_exporter_targets", "{{instance}} targets"),
+        ],
+        Look(decimals=0),
+        fill=0,
+        table=False,
+    )
+
+
+def _process() -> Panel:
+    return graph(
+        "Memory of the exporter",
+        "Resident memory.",
+        [Query(f"process_resident_memory_bytes and {ONE}", "{{instance}}")],
+        Look(unit="bytes"),
+        stepped=False,
+        table=False,
+    )
+
+
+def _exporters() -> Panel:
+    since = "time() - lora_exporter_config_last_reload_success_timestamp_seconds"
+    return table(
+        "Exporters",
+        "Each exporter, whether its last configuration was good, since when it is in force, and "
+        "its share of a core.",
+        [
+            Query("group by (instance, version, python_version) (lora_exporter_build_info)"),
+            Query("max by (instance) (lora_exporter_config_last_reload_successful)"),
+            Query(f"max by (instance) ({since})"),
+            Query(
+                f"max by (instance) (rate(process_cpu_seconds_total[$__rate_interval]) and {ONE})"
+            ),
+        ],
+        [
+            Column("instance", "Exporter", width=145),
+            Column("version", "Version", width=75),
+            Column("python_version", "Python", width=75),
+            Column("B", "Reload", width=75, mappings=LOADED, cell=TEXT, left=True),
+            Column("C", "In force", "s", 85, decimals=0),
+            Column("D", "CPU", "percentunit", 60, decimals=1),
+        ],
+    )
