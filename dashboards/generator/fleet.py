@@ -101,7 +101,7 @@ def _next() -> Panel:
             Column("A", "Free", width=60, mappings=BLANK, thresholds=FREE, cell=TEXT),
             Column("B", "Runs out in", "s", 100, UNSEEN, decimals=0),
         ],
-        sort=("Free", False),
+        sort=[("Free", False)],
     )
 
 
@@ -146,8 +146,9 @@ def _models() -> Panel:
 
     return table(
         "Models by pressure",
-        "Every model, the fullest first. Used above 75 % is yellow, above 90 % orange, full "
-        "is red; exclusive slots then refuse new adapters, evictable ones let them wait. "
+        "Every model, the most urgent first, then the fullest. Used above 75 % is yellow, above "
+        "90 % orange, full is red; exclusive slots then refuse new adapters, evictable ones let "
+        "them wait. "
         "? is unknown, which is not 0.",
         [
             Query(q.model_fill()),
@@ -171,7 +172,7 @@ def _models() -> Panel:
             Column("G", "to add", width=80, thresholds=ANY_IS_WARNING, cell=TEXT),
             Column("H", "Next step", mappings=NEXT_STEP, cell=TEXT, left=True),
         ],
-        sort=("Used", True),
+        sort=[("Next step", True), ("Used", True)],
     )
 
 
@@ -179,11 +180,12 @@ def _needs() -> Panel:
     short = f"{q.more()} > 0"
 
     def rows(expression: str) -> Query:
-        return Query(f"({expression}) and on (model) ({short})")
+        words = "No model is known to need more"
+        return Query(q.otherwise(f"({expression}) and on (model) ({short})", words))
 
-    def named_first(name: str, label: str) -> str:
+    def first(name: str, label: str) -> Query:
         none = f'label_replace({short}, "{label}", "-", "", "")'
-        return f"({q.first(name, label)} and on (model) ({short})) or on (model) {none}"
+        return rows(f"{q.first(name, label)} or on (model) {none}")
 
     headroom = "lora_model_headroom_replicas"
     return table(
@@ -193,26 +195,30 @@ def _needs() -> Panel:
         "models are placed together. Of several victims or reasons one is named; the model's page "
         "has all.",
         [
-            Query(q.otherwise(short, "No model is known to need more")),
+            rows(q.more()),
             rows(q.per_model("lora_model_current_replicas")),
             rows(q.per_model("lora_model_needed_replicas")),
             rows(q.per_model(headroom, matchers='room="free"')),
             rows(q.per_model(headroom, matchers='room="preempting"')),
             rows(q.per_model("lora_model_fits")),
-            Query(named_first("lora_model_would_preempt_replicas", "victim")),
-            Query(named_first("lora_model_blocked", "reason")),
+            first("lora_model_would_preempt_replicas", "victim"),
+            first("lora_model_blocked", "reason"),
             rows(q.per_model("lora_model_unplaced_replicas")),
         ],
         [
             replace(MODEL, width=None),
-            Column("B", "Has", width=60, nothing=""),
-            Column("C", "Needs", width=70, nothing=""),
-            Column("D", "Room: free", width=90, nothing=""),
-            Column("E", "by stopping", width=95, nothing=""),
-            Column("F", "Fits", width=100, mappings=FITS, cell=TEXT, left=True, nothing=""),
+            Column("B", "Has", width=60, mappings=BLANK, nothing=""),
+            Column("C", "Needs", width=70, mappings=BLANK, nothing=""),
+            Column("D", "Room: free", width=90, mappings=BLANK, nothing=""),
+            Column("E", "by stopping", width=95, mappings=BLANK, nothing=""),
+            Column(
+                "F", "Fits", width=100, mappings=[*FITS, *BLANK], cell=TEXT, left=True, nothing=""
+            ),
             Column("victim", "Would stop", width=110, nothing=""),
             Column("reason", "Blocked by", width=100, nothing=""),
-            Column("I", "Without room", width=105, thresholds=ANY_IS_BAD, cell=TEXT, nothing=""),
+            Column(
+                "I", "Without room", width=105, mappings=BLANK, thresholds=ANY_IS_BAD, cell=TEXT
+            ),
         ],
     )
 
@@ -236,7 +242,7 @@ def alerts() -> Panel:
             Column("replica_id", "Replica", width=90, nothing=""),
             Column("A", "For", "s", 75, BLANK, decimals=0),
         ],
-        sort=("Severity", False),
+        sort=[("Severity", False)],
     )
 
 
@@ -284,25 +290,26 @@ def silent_targets() -> Panel:
     """The targets that are down, and why."""
     down = "max by (target, group) (lora_target_up) == 0"
     reason = "max by (target, reason) (lora_target_failure == 1)"
+    age = "time() - max by (target) (lora_target_last_success_timestamp_seconds)"
     return table(
         "Targets that do not answer",
         "Whose last poll gave no adapter table, why, and how long ago the last one was; of all "
         "models.",
         [
-            Query(q.otherwise(down, "Every target answers")),
-            Query(f"{reason} and on (target) ({down})"),
-            Query(
-                "(time() - max by (target) (lora_target_last_success_timestamp_seconds)) "
-                f"and on (target) ({down})"
-            ),
+            Query(q.otherwise(expr, "Every target answers"))
+            for expr in (
+                down,
+                f"{reason} and on (target) ({down})",
+                f"({age}) and on (target) ({down})",
+            )
         ],
         [
             Column("group", "Group", width=110, nothing=""),
             Column("target", "Target", nothing=""),
             Column("reason", "Reason", width=85, nothing=""),
-            Column("C", "Last answer", "s", 95, decimals=0, nothing="never"),
+            Column("C", "Last answer", "s", 95, BLANK, decimals=0, nothing="never"),
         ],
-        sort=("Group", False),
+        sort=[("Group", False)],
     )
 
 

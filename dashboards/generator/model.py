@@ -70,10 +70,10 @@ def model() -> Dashboard:
                 (4, _spare()),
             ),
         ),
-        Line(8, ((12, _slots()), (12, _needed()))),
+        Line(8, ((8, _slots()), (8, _needed()), (8, _constraints()))),
         Line(7, ((14, _fill()), (10, _why()))),
         Line(8, ((8, _demand()), (8, _headroom()), (8, _loss()))),
-        Line(6, ((12, _constraints()), (12, alerts()))),
+        Line(6, ((24, alerts()),)),
     )
     return dashboard(
         "lora-model",
@@ -158,11 +158,13 @@ def _slots() -> Panel:
     return graph(
         "Slots",
         "All slots of the model, those used, and adapters that wait for one. Used at the dashed "
-        "line: full.",
+        "line: full. Far fewer distinct adapters with work than used slots: the same adapter takes "
+        "slots on many replicas.",
         [
             Query(q.model_slots("max"), "max {{slot_kind}}"),
             Query(q.model_slots("used"), "used {{slot_kind}}"),
             Query(f"sum by (model) ({q.work_waiting()})", "waiting"),
+            Query(q.per_model("lora_model_distinct_adapters"), "distinct adapters"),
         ],
         Look(
             decimals=0,
@@ -170,9 +172,11 @@ def _slots() -> Panel:
                 colour("^max", PLAIN, dashed=True),
                 colour("^used", "blue"),
                 colour("^waiting", BAD),
+                colour("^distinct", NOTICE, dashed=True),
             ],
         ),
         fill=25,
+        table=False,
     )
 
 
@@ -195,6 +199,7 @@ def _needed() -> Panel:
             ],
         ),
         fill=15,
+        table=False,
     )
 
 
@@ -302,12 +307,19 @@ def _loss() -> Panel:
 def _constraints() -> Panel:
     return graph(
         "Needed replicas by constraint",
-        "What throughput, slots and the card's minimum alone would need; the largest counts. And "
-        "distinct adapters with work: used slots far above them hold the same adapter many times.",
+        "What throughput, slots and the card's minimum alone would need; the largest counts.",
         [
             Query(q.per_model("lora_model_needed_replicas_by", "constraint"), "{{constraint}}"),
-            Query(q.per_model("lora_model_distinct_adapters"), "distinct adapters"),
         ],
-        Look(decimals=0, overrides=[colour("distinct", PLAIN, dashed=True)]),
+        Look(
+            decimals=0,
+            nothing="what the model needs is not known",
+            overrides=[
+                colour("slots", "blue"),
+                colour("throughput", "purple"),
+                colour("minimum", PLAIN, dashed=True),
+            ],
+        ),
         fill=0,
+        table=False,
     )

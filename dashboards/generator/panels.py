@@ -256,18 +256,16 @@ def table(
     queries: Sequence[Query],
     columns: Sequence[Column],
     *,
-    sort: tuple[str, bool] | None = None,
+    sort: Sequence[tuple[str, bool]] = (),
     nothing: str = NOTHING_KNOWN,
     points: int | None = None,
     links: Sequence[DashboardLink] = (),
 ) -> Panel:
-    """Rows joined on the labels that the queries share. `sort`: a title, and whether downwards."""
+    """Rows joined on the labels that the queries share. `sort`: titles, and whether downwards."""
     options = table_model.Options(
         show_header=True,
         cell_height=common.TableCellHeight.SM,
-        sort_by=[common.TableSortByFieldState(display_name=sort[0], desc=sort[1])]
-        if sort
-        else None,
+        sort_by=[common.TableSortByFieldState(display_name=by, desc=down) for by, down in sort],
     )
     custom = table_model.FieldConfig(
         align=common.FieldTextAlignment.AUTO, cell_options=common.TableAutoCellOptions()

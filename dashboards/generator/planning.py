@@ -168,7 +168,7 @@ def _plans() -> Panel:
             Column("M", "Target", width=80, nothing="-"),
             Column("N", "Per replica", width=90),
         ],
-        sort=("To add", True),
+        sort=[("To add", True)],
     )
 
 
@@ -230,7 +230,7 @@ def _on_nodes() -> Panel:
             replace(MODEL, width=190),
             Column("A", "Replicas", width=90, mappings=BLANK),
         ],
-        sort=("Node", False),
+        sort=[("Node", False)],
     )
 
 
@@ -269,7 +269,7 @@ def _quotas() -> Panel:
                 thresholds=QUOTA,
             ),
         ],
-        sort=("Share", True),
+        sort=[("Share", True)],
     )
 
 
@@ -316,5 +316,5 @@ def _reasons() -> Panel:
                 nothing="",
             ),
         ],
-        sort=("Model", False),
+        sort=[("Model", False)],
     )

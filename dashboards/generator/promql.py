@@ -151,12 +151,13 @@ def next_step() -> str:
     free, more_ = f"min by (model) ({model_slots('free')})", more()
     room = per_model("lora_model_headroom_replicas", matchers='room="free"')
     steps = (
-        (7, f"{silent()} > 0"),
-        (6, f"{more_} > 0 and {per_model('lora_model_fits')} == 0"),
-        (5, f"{more_} > 0 and {more_} > {room}"),
-        (4, f"{more_} > 0 and {more_} <= {room}"),
-        (3, f"{more_} > 0"),
-        (2, f"{free} == 0"),
+        (8, f"{silent()} > 0 and {free} == 0"),
+        (7, f"{more_} > 0 and {per_model('lora_model_fits')} == 0"),
+        (6, f"{more_} > 0 and {more_} > {room}"),
+        (5, f"{more_} > 0 and {more_} <= {room}"),
+        (4, f"{more_} > 0"),
+        (3, f"{free} == 0"),
+        (2, f"{silent()} > 0"),
         (1, f"{per_model('lora_model_info')} unless {free}"),
         (0, free),
     )

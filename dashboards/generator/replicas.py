@@ -158,7 +158,7 @@ def _replicas() -> Panel:
             Column("I", "Tokens/s", width=85, decimals=0),
             Column("J", "Full", "percentunit", 60, decimals=0),
         ],
-        sort=("Used", True),
+        sort=[("Used", True)],
     )
 
 
@@ -196,7 +196,7 @@ def _adapter_table() -> Panel:
             replace(REPLICA, width=150),
             Column("A", "State", width=100, mappings=[*STATE, *BLANK], cell=TEXT, left=True),
         ],
-        sort=("State", True),
+        sort=[("State", True)],
     )
 
 
@@ -242,7 +242,7 @@ def _stay() -> Panel:
                 thresholds=steps(GOOD, (0.99, WARN)),
             ),
         ],
-        sort=("Held a slot", True),
+        sort=[("Held a slot", True)],
         points=60,
     )
 
@@ -346,7 +346,7 @@ def _down() -> Panel:
             Column("C", "Last answer", "s", 95, decimals=0, nothing="never"),
             Column("D", "Ghosts", width=70, nothing="-"),
         ],
-        sort=("State", False),
+        sort=[("State", False)],
     )
 
 

@@ -58,12 +58,13 @@ def absent(text: str = "?", color: str = UNKNOWN) -> ValueMapping:
 
 
 NEXT_STEP = values(
-    v7=("Bring back the replica that is down", BAD),
-    v6=("No room to add a replica: see what blocks", BAD),
-    v5=("Add a replica; a lower class must stop", WARN),
-    v4=("Add a replica: there is room", WARN),
-    v3=("Add a replica; room is unknown", WARN),
-    v2=("Full: add a replica if it stays so", WARN),
+    v8=("Full and a replica is down: bring it back", BAD),
+    v7=("No room to add a replica: see what blocks", BAD),
+    v6=("Add a replica; a lower class must stop", WARN),
+    v5=("Add a replica: there is room", WARN),
+    v4=("Add a replica; room is unknown", WARN),
+    v3=("Full: add a replica if it stays so", WARN),
+    v2=("Bring back the replica that is down", BAD),
     v1=("Slots unknown: see Replicas", NOTICE),
     v0=("Nothing to do", GOOD),
 )

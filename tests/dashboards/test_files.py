@@ -13,7 +13,7 @@ from grafana_foundation_sdk.cog.plugins import register_default_plugins
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from dashboards.generator.__main__ import main
-from dashboards.generator.product import HOME
+from dashboards.generator.product import FOLDER, HOME
 from tests.dashboards.boards import BOARDS, UIDS, all_panels, panels, queries
 
 
@@ -157,3 +157,24 @@ def test_config_maps_hold_the_same_dashboards() -> None:
         assert document["metadata"]["labels"]["grafana_dashboard"] == "1"
         held |= {name: json.loads(data) for name, data in document["data"].items()}
     assert held == {f"{uid}.json": board for uid, board in BOARDS.items()}
+
+
+def test_provisioning_puts_the_dashboards_into_the_same_folder() -> None:
+    folder = HOME / "provisioning"
+    (provider,) = yaml.safe_load((folder / "dashboards" / "lora.yaml").read_text())["providers"]
+    assert (provider["type"], provider["folder"]) == ("file", FOLDER)
+    assert provider["options"]["path"] in (HOME / "README.md").read_text()
+    sources = yaml.safe_load((folder / "datasources" / "lora.yaml").read_text())["datasources"]
+    assert [source["type"] for source in sources] == ["prometheus"]
+    text = (HOME / "kubernetes" / "configmaps.yaml").read_text()
+    folders = {d["metadata"]["annotations"]["grafana_folder"] for d in yaml.safe_load_all(text)}
+    assert folders == {FOLDER}
+
+
+def test_the_readme_shows_each_dashboard() -> None:
+    readme = (HOME / "README.md").read_text()
+    for uid in UIDS:
+        assert f"`{uid}`" in readme
+        picture = f"../docs/dashboards/{uid.removeprefix('lora-')}.png"
+        assert f"]({picture})" in readme
+        assert (HOME / picture).stat().st_size < 350_000

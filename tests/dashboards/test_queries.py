@@ -182,4 +182,4 @@ async def test_every_query_gives_data_and_doubles_nothing(tmp_path: Path) -> Non
         assert out["metric"]["model"] == "llama-3.1-8b"
         assert 0 < float(out["value"][1]) < 60
         steps = await prometheus.numbers(_query("lora-model: Next step: A"))
-        assert steps["llama-3.1-8b"] == 5, "one more fits only where a lower class stops"
+        assert steps["llama-3.1-8b"] == 6, "one more fits only where a lower class stops"
