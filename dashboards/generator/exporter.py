@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.models.dashboard import Panel
 
+from dashboards.generator import promql as q
 from dashboards.generator.board import Line, Section
 from dashboards.generator.panels import TEXT, Column, Look, Query, graph, table
 from dashboards.generator.words import BAD, GOOD, values
@@ -41,14 +42,15 @@ def _polls() -> Panel:
 
 
 def _ages() -> Panel:
+    last = q.per_target("lora_target_last_success_timestamp_seconds")
     return graph(
         "Age of each target's data",
-        "Since its last adapter table; of several exporters the freshest. It should stay below two "
-        "poll intervals.",
+        "Since the last adapter table of the ten oldest; of several exporters the freshest. It "
+        "should stay below two poll intervals.",
         [
             Query(
-                "topk(20, time() - max by (target) (lora_target_last_success_timestamp_seconds))",
-                "{{target}}",
+                q.most(f"time() - {last}", 10),
+                "{{target}} {{instance}}",
             )
         ],
         Look(unit="s"),
@@ -115,11 +117,11 @@ def _exporters() -> Panel:
             ),
         ],
         [
-            Column("instance", "Exporter", width=145),
+            Column("instance", "Exporter", width=135),
             Column("version", "Version", width=75),
             Column("python_version", "Python", width=75),
             Column("B", "Reload", width=75, mappings=LOADED, cell=TEXT, left=True),
-            Column("C", "In force", "s", 85, decimals=0),
+            Column("C", "In force", "s", 75, decimals=0),
             Column("D", "CPU", "percentunit", 60, decimals=1),
         ],
     )

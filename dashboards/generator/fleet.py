@@ -130,13 +130,13 @@ def _waiting_now() -> Panel:
 
 
 def _silent() -> Panel:
-    known = f"group by (model) (lora_replica_info{{{q.MODEL}}})"
+    up = q.per_target("lora_target_up", "group")
     return stat(
         "Replicas silent",
         "Replicas that count as current and whose table is not known: down, or placed and never "
-        "discovered.",
-        [Query(f"sum({q.silent()}) or 0 * count({known})", "silent")],
-        Look(thresholds=ANY_IS_BAD),
+        "discovered. Where no exporter sees whole models: targets that do not answer.",
+        [Query(f"sum({q.silent()}) or count({up}) - sum({up})", "silent")],
+        Look(thresholds=ANY_IS_BAD, nothing="unknown"),
     )
 
 
@@ -180,8 +180,9 @@ def _needs() -> Panel:
     short = f"{q.more()} > 0"
 
     def rows(expression: str) -> Query:
-        words = "No model is known to need more"
-        return Query(q.otherwise(f"({expression}) and on (model) ({short})", words))
+        found = f"({expression}) and on (model) ({short})"
+        none = q.otherwise(found, "No model is known to need more", "lora_model_needed_replicas")
+        return Query(q.otherwise(none, "What models need is not known"))
 
     def first(name: str, label: str) -> Query:
         none = f'label_replace({short}, "{label}", "-", "", "")'
@@ -267,11 +268,12 @@ def _waiting() -> Panel:
 
 
 def _up() -> Panel:
-    expr = f"sum by (state) ({q.per_model('lora_model_replicas', 'state')})"
+    told = f"sum by (state) ({q.per_model('lora_model_replicas', 'state')})"
+    read = f'label_replace(sum({q.answering()}), "state", "ready", "", "")'
     return graph(
         "Replicas by state",
         "Replicas of all models. Unknown ones count as current and do not answer.",
-        [Query(expr, "{{state}}")],
+        [Query(f"{told} or on () {read}", "{{state}}")],
         Look(
             overrides=[
                 colour("ready", GOOD),
@@ -288,9 +290,9 @@ def _up() -> Panel:
 
 def silent_targets() -> Panel:
     """The targets that are down, and why."""
-    down = "max by (target, group) (lora_target_up) == 0"
-    reason = "max by (target, reason) (lora_target_failure == 1)"
-    age = "time() - max by (target) (lora_target_last_success_timestamp_seconds)"
+    down = f"{q.per_target('lora_target_up', 'group')} == 0"
+    reason = f"{q.per_target('lora_target_failure', 'reason')} == 1"
+    age = f"time() - {q.per_target('lora_target_last_success_timestamp_seconds')}"
     return table(
         "Targets that do not answer",
         "Whose last poll gave no adapter table, why, and how long ago the last one was; of all "
@@ -299,13 +301,14 @@ def silent_targets() -> Panel:
             Query(q.otherwise(expr, "Every target answers"))
             for expr in (
                 down,
-                f"{reason} and on (target) ({down})",
-                f"({age}) and on (target) ({down})",
+                f"({reason}) and on (target, instance) ({down})",
+                f"({age}) and on (target, instance) ({down})",
             )
         ],
         [
             Column("group", "Group", width=110, nothing=""),
             Column("target", "Target", nothing=""),
+            Column("instance", "Exporter", width=100, nothing=""),
             Column("reason", "Reason", width=85, nothing=""),
             Column("C", "Last answer", "s", 95, BLANK, decimals=0, nothing="never"),
         ],

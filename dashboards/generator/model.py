@@ -27,6 +27,7 @@ from dashboards.generator.words import (
     GOOD,
     LOSS,
     NEXT_STEP,
+    NOT_WHOLE,
     NOTICE,
     PLAIN,
     UNKNOWN,
@@ -139,7 +140,7 @@ def _replicas() -> Panel:
             Query(q.per_model("lora_model_min_replicas"), "at least"),
             Query(q.per_model("lora_model_max_replicas"), "at most"),
         ],
-        Look(mappings=values(**{"v-1": ("?", UNKNOWN)})),
+        Look(mappings=values(**{"v-1": ("?", UNKNOWN)}), nothing=NOT_WHOLE),
         named=True,
     )
 
@@ -279,7 +280,7 @@ def _headroom() -> Panel:
         [Query(room, "{{room}}"), Query(q.more(), "to add")],
         Look(
             decimals=0,
-            nothing="no inventory tells",
+            nothing=NOT_WHOLE,
             overrides=[
                 colour("^free", GOOD),
                 colour("^preempting", "purple"),
@@ -313,7 +314,7 @@ def _constraints() -> Panel:
         ],
         Look(
             decimals=0,
-            nothing="what the model needs is not known",
+            nothing=NOT_WHOLE,
             overrides=[
                 colour("slots", "blue"),
                 colour("throughput", "purple"),

@@ -120,7 +120,7 @@ def _oldest() -> Panel:
     return stat(
         "Oldest data",
         "Since the most silent target last gave its adapter table.",
-        [Query("max(time() - max by (target) (lora_target_last_success_timestamp_seconds))")],
+        [Query(f"max(time() - {q.per_target('lora_target_last_success_timestamp_seconds')})")],
         Look(unit="s", decimals=0, thresholds=AGE),
     )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 MODEL = 'model=~"$model"'
 REPLICA = f'{MODEL},replica_id=~"$replica"'
+LOOPBACK = r'"https?://(localhost|127\\.[0-9.]+|\\[::1\\])(:.*|/.*)?"'
 SLOTS_BY = "by (model, replica_id, slot_kind)"
 MODEL_SLOTS_BY = "by (model, slot_kind)"
 
@@ -20,8 +21,7 @@ CARD = f"topk by (model) (1, group by (model, class, owner) (lora_model_info{{{M
 def per_model(name: str, *labels: str, matchers: str = "") -> str:
     """A model's number, whichever exporter tells it."""
     by = ", ".join(("model", *labels))
-    within = f"{MODEL},{matchers}" if matchers else MODEL
-    return f"max by ({by}) ({name}{{{within}}})"
+    return f"max by ({by}) ({name}{{{_within(MODEL, matchers)}}})"
 
 
 def per_replica(name: str, *labels: str, within: str = MODEL) -> str:
@@ -33,6 +33,22 @@ def per_replica(name: str, *labels: str, within: str = MODEL) -> str:
 def replica_rate(name: str, within: str = MODEL) -> str:
     """How fast a replica's counter grows, per second."""
     return f"max by (model, replica_id) (rate({name}{{{within}}}[$__rate_interval]))"
+
+
+def per_target(name: str, *labels: str, matchers: str = "") -> str:
+    """A target's number, whichever exporter tells it.
+
+    The target of a sidecar is at an address that says nothing, so there the exporter tells them
+    apart; elsewhere the label stays empty.
+    """
+    by = ", ".join(("target", *labels))
+    remote = f"{name}{{{_within(matchers, f'target!~{LOOPBACK}')}}}"
+    beside = f"{name}{{{_within(matchers, f'target=~{LOOPBACK}')}}}"
+    return f"(max by ({by}) ({remote}) or max by (instance, {by}) ({beside}))"
+
+
+def _within(*matchers: str) -> str:
+    return ",".join(filter(None, matchers))
 
 
 def replica_slots(name: str, within: str = MODEL) -> str:
@@ -127,12 +143,12 @@ def silent() -> str:
     return per_model("lora_model_replicas", matchers='state="unknown"')
 
 
-def otherwise(expression: str, words: str) -> str:
+def otherwise(expression: str, words: str, known: str = "lora_max") -> str:
     """The expression, or one row of -1 that says in words that there is nothing.
 
-    Without any data there is no row: silence must not look like good news.
+    Without any of the series `known` there is no row: silence must not look like good news.
     """
-    row = f'label_replace(0 * count(lora_max) - 1, "note", "{words}", "", "")'
+    row = f'label_replace(0 * count({known}) - 1, "note", "{words}", "", "")'
     return f"({expression}) or on () {row}"
 
 

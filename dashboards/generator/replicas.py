@@ -27,7 +27,7 @@ from dashboards.generator.words import (
 
 REPLICA = Column("replica_id", "Replica", link=("Show this replica", REPLICA_URL), nothing="")
 ADAPTER = Column("adapter", "Adapter")
-TARGETS = "max by (target, group) (lora_target_up)"
+TARGETS = q.per_target("lora_target_up", "group")
 
 
 def replicas() -> Dashboard:
@@ -43,7 +43,7 @@ def replicas() -> Dashboard:
                     (4, _answering()),
                     (4, _silent()),
                     (4, _full()),
-                    (4, _adapters("active", "with a slot at work")),
+                    (4, _adapters("active", "at work")),
                     (4, _adapters("waiting", "waiting")),
                     (4, _unnamed()),
                 ),
@@ -178,7 +178,7 @@ def _targets() -> Panel:
         "Targets",
         "Whether each target gave its adapter table; of more than 20, those that failed most. A "
         "target may speak for several replicas.",
-        [Query(f"{TARGETS} and bottomk(20, {answered})", "{{group}} {{target}}")],
+        [Query(f"{TARGETS} and bottomk(20, {answered})", "{{group}} {{target}} {{instance}}")],
         Look(mappings=UP),
         legend=True,
     )
@@ -326,21 +326,22 @@ def _failures() -> Panel:
 
 
 def _down() -> Panel:
-    reasons = "max by (target, reason) (lora_target_failure == 1)"
-    up = "max by (target) (lora_target_up)"
+    reasons = f"{q.per_target('lora_target_failure', 'reason')} == 1"
+    none = f'label_replace({q.per_target("lora_target_up")}, "reason", "-", "", "")'
     return table(
         "Targets that do not answer, and ghosts",
         "Why and for how long a target has given no adapter table; ghosts are rows of replicas "
         "that no longer live, in the engine's store.",
         [
             Query(TARGETS),
-            Query(f'{reasons} or on (target) label_replace({up}, "reason", "-", "", "")'),
-            Query("time() - max by (target) (lora_target_last_success_timestamp_seconds)"),
-            Query("max by (target) (lora_target_ghosts)"),
+            Query(f"({reasons}) or on (target, instance) {none}"),
+            Query(f"time() - {q.per_target('lora_target_last_success_timestamp_seconds')}"),
+            Query(q.per_target("lora_target_ghosts")),
         ],
         [
             Column("group", "Group", width=130),
             Column("target", "Target"),
+            Column("instance", "Exporter", width=100, nothing=""),
             Column("A", "State", width=80, mappings=UP, cell=TEXT, left=True),
             Column("reason", "Reason", width=90),
             Column("C", "Last answer", "s", 95, decimals=0, nothing="never"),

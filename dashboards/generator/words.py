@@ -16,6 +16,8 @@ from grafana_foundation_sdk.models.dashboard import (
 
 GOOD, NOTICE, WARN, BAD, PLAIN, UNKNOWN = "green", "yellow", "orange", "red", "text", "#808080"
 NOTHING_KNOWN = "Nothing is known: is an exporter up?"
+NOT_WHOLE = "Not known: no exporter sees whole models"
+"""With sidecars and /probe alone."""
 
 
 def steps(first: str, *rest: tuple[float, str]) -> ThresholdsConfig:

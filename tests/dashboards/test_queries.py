@@ -172,6 +172,10 @@ async def test_every_query_gives_data_and_doubles_nothing(tmp_path: Path) -> Non
             for variable in BOARDS[uid]["templating"]["list"][1:]:
                 assert await _options(prometheus, variable), variable["name"]
 
+            for annotation in BOARDS[uid]["annotations"]["list"]:
+                # that Prometheus takes it is all: nothing restarts here
+                await prometheus.series(filled(annotation["expr"], **TIMES), instant=False)
+
         free = await prometheus.numbers(_query("lora-fleet: Free slots: A"))
         assert free["evictable"] <= 20, "two exporters on one fleet are added up"
         known = await prometheus.numbers(_query("lora-replicas: Replicas that are known: A"))
