@@ -306,11 +306,11 @@ def silent_targets() -> Panel:
             )
         ],
         [
-            Column("group", "Group", width=110, nothing=""),
+            Column("group", "Group", width=95, nothing=""),
             Column("target", "Target", nothing=""),
-            Column("instance", "Exporter", width=100, nothing=""),
-            Column("reason", "Reason", width=85, nothing=""),
-            Column("C", "Last answer", "s", 95, BLANK, decimals=0, nothing="never"),
+            Column("instance", "Exporter", width=95, nothing=""),
+            Column("reason", "Reason", width=75, nothing=""),
+            Column("C", "Last answer", "s", 88, BLANK, decimals=0, nothing="never"),
         ],
         sort=[("Group", False)],
     )

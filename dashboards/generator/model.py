@@ -223,7 +223,7 @@ def _why() -> Panel:
         f'label_replace({victims} > 0, "what", "stops replicas of", "", "")',
         f'label_replace({blocked}, "what", "what blocks", "", "")',
         f'label_replace({unplanned}, "what", "why not planned", "", "")',
-        f'label_replace({saturated}, "what", "saturated: needed is a lower bound", "", "")',
+        f'label_replace({saturated}, "what", "needed is a lower bound", "", "")',
     ]
     nothing = q.otherwise(" or ".join(parts), "nothing of these")
     return table(

@@ -21,7 +21,8 @@ CARD = f"topk by (model) (1, group by (model, class, owner) (lora_model_info{{{M
 def per_model(name: str, *labels: str, matchers: str = "") -> str:
     """A model's number, whichever exporter tells it."""
     by = ", ".join(("model", *labels))
-    return f"max by ({by}) ({name}{{{_within(MODEL, matchers)}}})"
+    within = f"{MODEL},{matchers}" if matchers else MODEL
+    return f"max by ({by}) ({name}{{{within}}})"
 
 
 def per_replica(name: str, *labels: str, within: str = MODEL) -> str:
@@ -35,20 +36,25 @@ def replica_rate(name: str, within: str = MODEL) -> str:
     return f"max by (model, replica_id) (rate({name}{{{within}}}[$__rate_interval]))"
 
 
-def per_target(name: str, *labels: str, matchers: str = "") -> str:
+def per_target(name: str, *labels: str) -> str:
     """A target's number, whichever exporter tells it.
 
     The target of a sidecar is at an address that says nothing, so there the exporter tells them
     apart; elsewhere the label stays empty.
     """
+    return f"({remote_target(name, *labels)} or {beside_target(name, *labels)})"
+
+
+def remote_target(name: str, *labels: str) -> str:
+    """The number of a target with an address of its own."""
     by = ", ".join(("target", *labels))
-    remote = f"{name}{{{_within(matchers, f'target!~{LOOPBACK}')}}}"
-    beside = f"{name}{{{_within(matchers, f'target=~{LOOPBACK}')}}}"
-    return f"(max by ({by}) ({remote}) or max by (instance, {by}) ({beside}))"
+    return f"max by ({by}) ({name}{{target!~{LOOPBACK}}})"
 
 
-def _within(*matchers: str) -> str:
-    return ",".join(filter(None, matchers))
+def beside_target(name: str, *labels: str) -> str:
+    """The number of a target beside its exporter."""
+    by = ", ".join(("instance", "target", *labels))
+    return f"max by ({by}) ({name}{{target=~{LOOPBACK}}})"
 
 
 def replica_slots(name: str, within: str = MODEL) -> str:

@@ -55,7 +55,7 @@ def replicas() -> Dashboard:
             Line(8, ((8, _tokens()), (8, _requests()), (8, _failures()))),
             Section(
                 "Targets, and sessions that hold slots",
-                (Line(8, ((11, _down()), (13, _sessions()))),),
+                (Line(8, ((13, _down()), (11, _sessions()))),),
             ),
         ],
         replicas=True,
@@ -173,12 +173,18 @@ def _fill() -> Panel:
 
 
 def _targets() -> Panel:
-    answered = f"avg_over_time(({TARGETS})[$__range:$__interval] @ end())"
+    remote = q.remote_target("lora_target_up", "group")
+    beside = q.beside_target("lora_target_up", "group")
+    up = (
+        f'label_join({remote}, "name", " ", "group", "target") or '
+        f'label_join({beside}, "name", " ", "group", "instance")'
+    )
+    least = f"bottomk(20, avg_over_time(({up})[$__range:$__interval] @ end()))"
     return strip(
         "Targets",
         "Whether each target gave its adapter table; of more than 20, those that failed most. A "
-        "target may speak for several replicas.",
-        [Query(f"{TARGETS} and bottomk(20, {answered})", "{{group}} {{target}} {{instance}}")],
+        "target may speak for several replicas. One beside its exporter is named after that.",
+        [Query(f"({up}) and {least}", "{{name}}")],
         Look(mappings=UP),
         legend=True,
     )
@@ -339,9 +345,9 @@ def _down() -> Panel:
             Query(q.per_target("lora_target_ghosts")),
         ],
         [
-            Column("group", "Group", width=130),
+            Column("group", "Group", width=110),
             Column("target", "Target"),
-            Column("instance", "Exporter", width=100, nothing=""),
+            Column("instance", "Exporter", width=120, nothing=""),
             Column("A", "State", width=80, mappings=UP, cell=TEXT, left=True),
             Column("reason", "Reason", width=90),
             Column("C", "Last answer", "s", 95, decimals=0, nothing="never"),
@@ -367,7 +373,7 @@ def _sessions() -> Panel:
             Query(of("lora_replica_largest_holder_slots")),
         ],
         [
-            MODEL,
+            replace(MODEL, width=190),
             REPLICA,
             Column("A", "Orphans", width=85, mappings=BLANK, thresholds=ANY_IS_WARNING, cell=TEXT),
             Column("B", "Silent for", "s", 95, decimals=0, nothing="-"),

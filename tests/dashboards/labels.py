@@ -106,11 +106,12 @@ def _called(expr: p.Call) -> frozenset[str] | None:
     name = expr.func.name
     if name == "time":
         return None
-    if name == "label_replace":
-        has = labels_of(expr.args[0])
-        made, source = (str(arg.val) for arg in (expr.args[1], expr.args[3]))
-        if has is None or (source and source not in has | {made}):
-            raise LabelError(f"no label {source} in {expr.prettify()}")
+    if name in {"label_replace", "label_join"}:
+        has = labels_of(expr.args[0]) or frozenset()
+        made = str(expr.args[1].val)
+        read = expr.args[3:4] if name == "label_replace" else expr.args[3:]
+        sources = {str(source.val) for source in read} - {"", made}
+        _within(sources, has, expr.prettify())
         return has | {made}
     return labels_of(expr.args[0])
 
