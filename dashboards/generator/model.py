@@ -221,7 +221,7 @@ def _why() -> Panel:
     saturated = f"{q.per_model('lora_model_saturated')} == 1"
     parts = [
         f'label_replace({victims} > 0, "what", "stops replicas of", "", "")',
-        f'label_replace({blocked}, "what", "what blocks", "", "")',
+        f'label_replace({blocked}, "what", "blocks more replicas", "", "")',
         f'label_replace({unplanned}, "what", "why not planned", "", "")',
         f'label_replace({saturated}, "what", "needed is a lower bound", "", "")',
     ]
