@@ -13,7 +13,7 @@ LOCK := $(BIN)/uv pip compile --quiet --no-config --default-index https://pypi.o
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run setup test packages lint readme dashboards types wheel bench lock image clean
+.PHONY: help run setup test packages lint readme alerts dashboards types wheel bench lock image clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 10
@@ -28,17 +28,22 @@ test: packages lint types ## run every check and every test
 	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
 
 packages:
-	@scripts/debian-packages.sh promtool=prometheus redis-server=redis-server chromium=chromium
+	@scripts/debian-packages.sh promtool=prometheus redis-server=redis-server chromium=chromium \
+		dnsmasq=dnsmasq-base
 
 lint: $(VENV)/.dev ## check style, format and the layers' imports
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/readme_tables.py --check
+	$(BIN)/python -m alerts.generator --check
 	$(BIN)/python -m dashboards.generator --check
 
 readme: $(VENV)/.dev ## write the generated tables of README.md anew
 	$(BIN)/python scripts/readme_tables.py
+
+alerts: $(VENV)/.dev ## write the rules in alerts/ anew from alerts/inputs.yml
+	$(BIN)/python -m alerts.generator
 
 dashboards: $(VENV)/.dev ## write the dashboards in dashboards/ anew
 	$(BIN)/python -m dashboards.generator
@@ -53,8 +58,8 @@ bench: $(VENV)/.dev ## measure the exporter
 	@exec $(BIN)/python -m tests.benchmarks $(ARGS)
 
 lock: $(VENV)/.dev ## write requirements/*.txt anew from pyproject.toml
-	$(LOCK) --extra redis --group dev --output-file requirements/dev.txt pyproject.toml
-	$(LOCK) --extra redis --constraint requirements/dev.txt --output-file requirements/runtime.txt pyproject.toml
+	$(LOCK) --extra redis --extra dns --group dev --output-file requirements/dev.txt pyproject.toml
+	$(LOCK) --extra redis --extra dns --constraint requirements/dev.txt --output-file requirements/runtime.txt pyproject.toml
 	$(LOCK) --group build --constraint requirements/dev.txt --output-file requirements/build.txt
 
 image: ## build the container image

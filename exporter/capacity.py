@@ -13,7 +13,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from exporter.current import CurrentFleet
-from exporter.discovery import static
+from exporter.discovery.base import DiscoveryError
+from exporter.discovery.finding import find_once
 from exporter.exposition.fleet import Exposition
 from exporter.fetching.ask import Memory
 from exporter.fetching.http import HttpClient
@@ -31,12 +32,19 @@ _WIDE = 100
 
 
 async def read_once(settings: Settings) -> Fleet:
-    """Asks each target once. Raises TlsError for certificate files that cannot be used."""
-    found = static.targets(settings)
+    """Asks each target once.
+
+    Raises TlsError for certificate files that cannot be used, DiscoveryError where an optional
+    package is missing or targets cannot be found.
+    """
     fleet = CurrentFleet(Exposition(0), settings.poll.stale_after, here())
     places = asyncio.Semaphore(settings.poll.concurrency)
     async with HttpClient(settings.poll.max_body) as http:
-        plan = make_plan(http, settings.poll, settings.targets, found)
+        found, wrong = await find_once(settings.targets, http)
+        if wrong:
+            # What is shown would look like all that there is.
+            raise DiscoveryError("; ".join(wrong))
+        plan = make_plan(http, settings.poll, settings.targets)
 
         async def ask(target: Target) -> None:
             fleet.add(target)

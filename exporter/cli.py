@@ -16,8 +16,9 @@ from pydantic import BaseModel, ByteSize
 from pydantic_settings import CliSettingsSource
 from rich.console import Console
 
-from exporter import __version__, capacity, logs, planning_commands
+from exporter import __version__, capacity, logs, planning_commands, probing
 from exporter.demo.run import run_demo
+from exporter.discovery.base import DiscoveryError
 from exporter.documents import ConfigError
 from exporter.fetching.http import TlsError
 from exporter.loading import FILE_VARIABLE, load, warnings
@@ -43,6 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _add_serve(commands)
     _add_check(commands)
     _add_capacity(commands)
+    _add_probe(commands)
     planning_commands.add(commands, console)
     _add_demo(commands)
     parsed = parser.parse_args(arguments)
@@ -101,19 +103,48 @@ def _add_capacity(commands: Any) -> None:
     def run(parsed: argparse.Namespace) -> int:
         settings = _loader(parsed, source)()
         logs.set_up(settings.log.level, settings.log.format)
-        if not any(group.static for group in settings.targets):
+        if not any(group.static or group.discovered for group in settings.targets):
             print("lora-exporter: no targets; give --target or --config.file", file=sys.stderr)
             return 1
+        return _read_and_print(settings, parsed.json)
+
+    parser.set_defaults(run=run)
+
+
+def _read_and_print(settings: Settings, as_json: bool) -> int:
+    """Reads each target once; 1 where none could be read."""
+    try:
+        fleet = asyncio.run(capacity.read_once(settings))
+    except (TlsError, DiscoveryError) as error:
+        print(f"lora-exporter: {error}", file=sys.stderr)
+        return 1
+    if as_json:
+        sys.stdout.buffer.write(capacity.as_json(fleet))
+    else:
+        capacity.print_table(fleet, console())
+    return 0 if any(status.up for status in fleet.targets) else 1
+
+
+def _add_probe(commands: Any) -> None:
+    parser = commands.add_parser("probe", help="read one address once, to try an engine or a map")
+    parser.add_argument("url", metavar="URL", help="the address")
+    parser.add_argument("--engine", metavar="NAME", help="the engine, which is else found out")
+    parser.add_argument(
+        "--config.file", dest="config_file", metavar="FILE", type=Path, help="settings in YAML"
+    )
+    parser.add_argument("--group", metavar="NAME", help="read it as this group of the file")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+
+    def run(parsed: argparse.Namespace) -> int:
+        file = parsed.config_file or os.environ.get(FILE_VARIABLE)
+        settings = load(Path(file) if file else None)
         try:
-            fleet = asyncio.run(capacity.read_once(settings))
-        except TlsError as error:
+            one = probing.settings_of(settings, parsed.url, parsed.engine, parsed.group)
+        except probing.ProbeError as error:
             print(f"lora-exporter: {error}", file=sys.stderr)
             return 1
-        if parsed.json:
-            sys.stdout.buffer.write(capacity.as_json(fleet))
-        else:
-            capacity.print_table(fleet, console())
-        return 0 if any(status.up for status in fleet.targets) else 1
+        logs.set_up(settings.log.level, settings.log.format)
+        return _read_and_print(one, parsed.json)
 
     parser.set_defaults(run=run)
 

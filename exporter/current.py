@@ -32,6 +32,8 @@ class CurrentFleet:
         """`stale_after`: seconds for which a table outlives the polls that fail."""
         self.exposition = exposition
         self.stale_after = stale_after
+        self.undiscovered: frozenset[str] = frozenset()
+        """Groups whose targets were not all found yet."""
         self._this_host = this_host
         self._statuses: dict[str, TargetStatus] = {}
         self._unpolled: set[str] = set()
@@ -102,7 +104,8 @@ class CurrentFleet:
     def snapshot(self, now: float) -> Fleet:
         """The fleet at `now`, ordered by address."""
         self.expire(now)
-        return Fleet(tuple(self._statuses[url] for url in sorted(self._statuses)), now)
+        statuses = tuple(self._statuses[url] for url in sorted(self._statuses))
+        return Fleet(statuses, now, self.undiscovered)
 
     def text(self, openmetrics: bool, now: float) -> tuple[bytes, ...]:
         """The fleet's text at `now`, in pieces."""

@@ -196,7 +196,7 @@ def key_text(loc: Loc) -> str:
 
 def _may_be_secret(loc: Loc, value: object) -> bool:
     """Whether somebody may have put a secret itself at `loc`, where its file belongs."""
-    if not any(part in ("auth", "basic", "state") for part in loc) or loc[-1] == "url":
+    if not any(part in ("auth", "basic", "state", "headers") for part in loc) or loc[-1] == "url":
         return False
     return not (str(loc[-1]).endswith("_file") and isinstance(value, str) and value[:1] in "/.")
 

@@ -150,6 +150,21 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
+class CustomMap:
+    """Where an endpoint that no reader knows keeps what is wanted: paths into its answer."""
+
+    path: str
+    """Of the endpoint, after the target's address."""
+    format: str
+    """`json` or `prometheus`."""
+    slot_kind: SlotKind
+    paths: tuple[tuple[str, str], ...]
+    """What is wanted, such as `max`, and the path to it."""
+    adapter_label: str = ""
+    """Label that names an adapter, where the format is `prometheus`."""
+
+
+@dataclass(frozen=True, slots=True)
 class Target:
     """One address that is polled, and how to read it."""
 
@@ -161,11 +176,33 @@ class Target:
     """Overrides the model's own name."""
     replica: str | None = None
     """Overrides the replica's id, where the target is one replica."""
+    node: str = ""
+    """Node, namespace and pod, where discovery tells them."""
+    namespace: str = ""
+    pod: str = ""
     max: int | None = None
     """Slots of one replica, told by the operator for where the engine does not tell."""
+    base_uses_slot: bool = False
+    """Whether requests of the base model take a slot that the engine does not count."""
+    prefix: str = ""
+    """Path before those of the engine, where the address has none of its own."""
+    metrics_path: str | None = None
+    """Path of the engine's series, where it is not the usual one."""
+    model_relabel: tuple[tuple[str, str], ...] = ()
+    """Patterns of model names, and what stands for a name that the first of them matches whole."""
     state_url: str | None = None
     key_prefix: str = ""
     ray_dashboard: str | None = None
+    custom: CustomMap | None = None
+
+    @property
+    def base(self) -> str:
+        """The address with its prefix, before the paths of the engine."""
+        return self.url + self.prefix
+
+    def metrics_url(self, usual: str = "/metrics") -> str:
+        """Where the engine's series are."""
+        return self.base + (usual if self.metrics_path is None else self.metrics_path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +244,8 @@ class Fleet:
 
     targets: tuple[TargetStatus, ...] = ()
     at: float = field(default=0.0)
+    undiscovered: frozenset[str] = frozenset()
+    """Groups whose targets were not all found yet."""
 
     def replicas(self) -> Iterable[tuple[TargetStatus, ReplicaStatus]]:
         """Each replica that has a table, with the target that told of it."""

@@ -36,6 +36,7 @@ FILE_VARIABLE = "LORA_EXPORTER_CONFIG__FILE"
 _OF_KUBERNETES = re.compile(rf"{ENV_PREFIX}(SERVICE_(HOST|PORT)|PORT)($|_)(?!_)")
 _DEEPEST_FILE = 4
 """Steps from a section to the deepest path of a file, `targets[].auth.basic.password_file`."""
+_LISTS = (".json", ".yml", ".yaml")
 DEFAULT_GROUP = "default"
 """Group of the targets that are given by `--target`."""
 
@@ -183,6 +184,9 @@ def _anchored(data: Mapping[str, Any], folder: Path) -> dict[str, Any]:
             return {k: walk(v, str(k), key, depth + 1) for k, v in value.items()}
         if isinstance(value, list):
             return [walk(item, key, above, depth + 1) for item in value]
+        if (above, key) == ("file", "paths") and isinstance(value, str):
+            # It need not be there yet.
+            return str(folder / value) if value.endswith(_LISTS) else value
         is_file = key.endswith("_file") or (above, key) == ("measurements", "file")
         if not is_file or not isinstance(value, str) or not (folder / value).exists():
             # As it stands, so that a message shows what was written.
@@ -237,12 +241,18 @@ def _across(settings: Settings, sources: _Sources) -> Iterable[Problem]:
     """Mistakes that no single key shows."""
     names: set[str] = set()
     addresses: dict[str, str] = {}
+    given = sources.merged().get("targets", [])
     for at, group in enumerate(settings.targets):
         loc: Loc = ("targets", at, "name")
         if group.name in names:
             found = f"{group.name!r} a second time"
             yield Problem(sources.place(loc), key_text(loc), found, "a name of its own")
         names.add(group.name)
+        # One that was left out for its mistakes is there all the same.
+        if group.engine == "custom" and not given[at].get("custom"):
+            loc = ("targets", at, "engine")
+            wanted = "custom too, which maps the answer"
+            yield Problem(sources.place(loc), key_text(loc), repr(group.engine), wanted)
         for n, url in enumerate(group.static):
             loc = ("targets", at, "static", n)
             if url in addresses:
@@ -271,12 +281,19 @@ def warnings(settings: Settings) -> Iterable[str]:
     if not settings.targets and not settings.models:
         yield "no targets and no models"
     for group in settings.targets:
-        if not group.static:
+        if not group.static and not group.discovered:
             yield f"targets: group {group.name} has no targets"
         for url in group.static:
             path = urlsplit(url).path
             if path.endswith(("/metrics", "/capacity_info")) or path == "/v1":
                 yield f"targets: {url}: wanted the address of the replica, not of one of its pages"
+    file = settings.measurements.file
+    measured = read_measurements(file) if file is not None else {}
+    for model, card in settings.models.items():
+        profiles = [one.profile for one in measured.get(model, ())]
+        if card.profile is not None and card.profile not in profiles:
+            known = ", ".join(profiles) or "none"
+            yield f"models.{model}.profile: no measurement has it; those of the model: {known}"
     owners = {card.owner for card in settings.models.values()}
     for owner in sorted(settings.owners.keys() - owners):
         yield f"owners.{owner}: no model has this owner"

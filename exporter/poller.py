@@ -12,7 +12,7 @@ import hashlib
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from exporter.current import CurrentFleet
 from exporter.fetching.ask import Asked, Asker, Memory
@@ -55,12 +55,13 @@ class Plan:
     askers: Mapping[str, Asker] = field(default_factory=dict)
 
 
-def make_plan(
-    http: HttpClient, poll: Poll, groups: tuple[TargetGroup, ...], targets: tuple[Target, ...]
-) -> Plan:
-    """A plan for these targets. Raises TlsError for certificate files that cannot be used."""
+def make_plan(http: HttpClient, poll: Poll, groups: tuple[TargetGroup, ...]) -> Plan:
+    """A plan for the targets of these groups, without targets yet.
+
+    Raises TlsError for certificate files that cannot be used.
+    """
     askers = {group.name: Asker(http, group, poll.stale_after) for group in groups}
-    return Plan(poll, targets, askers)
+    return Plan(poll, askers=askers)
 
 
 class Poller:
@@ -75,6 +76,7 @@ class Poller:
         self._clock = clock
         self._plan = Plan(Poll())
         self._polled: dict[str, _Polled] = {}
+        self._ending: set[asyncio.Task[None]] = set()
         self._healthy = asyncio.Semaphore(1)
         self._suspect = asyncio.Semaphore(1)
 
@@ -96,17 +98,38 @@ class Poller:
             self._fleet.remove(url)
             memories.pop(url)
         self._polled = {}
-        spread = min(START_SPREAD_SECONDS * len(wanted), plan.poll.interval)
-        for url, target in wanted.items():
-            if url not in memories:
-                self._fleet.add(target)
-            memory = memories.get(url) or Memory()
-            asker = plan.askers[target.group]
-            delay = spread * _phase(url)
-            task = asyncio.create_task(self._run(target, asker, memory, delay), name=f"poll {url}")
-            self._polled[url] = _Polled(target, asker, memory, task)
+        for target in wanted.values():
+            self._start(target, memories.get(target.url), len(wanted))
         for asker in before:
             await asker.close()
+
+    def retarget(self, targets: tuple[Target, ...]) -> None:
+        """Goes over to other targets of the same groups; those that stay are not disturbed."""
+        self._plan = replace(self._plan, targets=targets)
+        wanted = {target.url: target for target in targets}
+        gone = [url for url, polled in self._polled.items() if wanted.get(url) != polled.target]
+        for url in gone:
+            task = self._polled.pop(url).task
+            task.cancel()
+            # Until it has ended; nobody else holds it.
+            self._ending.add(task)
+            task.add_done_callback(self._ending.discard)
+            self._fleet.remove(url)
+        new = [target for target in targets if target.url not in self._polled]
+        for target in new:
+            self._start(target, None, len(new))
+
+    def _start(self, target: Target, memory: Memory | None, together: int) -> None:
+        """Begins to poll a target, one of so many that begin together."""
+        if memory is None:
+            self._fleet.add(target)
+        memory = memory or Memory()
+        asker = self._plan.askers[target.group]
+        spread = min(START_SPREAD_SECONDS * together, self._plan.poll.interval)
+        delay = spread * _phase(target.url)
+        poll = self._run(target, asker, memory, delay)
+        task = asyncio.create_task(poll, name=f"poll {target.url}")
+        self._polled[target.url] = _Polled(target, asker, memory, task)
 
     async def stop(self) -> None:
         """Ends all polls; the fleet stays as it is."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from prometheus_client import (
     CollectorRegistry,
@@ -40,10 +41,12 @@ class SelfMetrics:
         )
         self._gauge("lora_exporter_targets").set_function(targets)
         self._late: dict[str, Gauge] = {}
-        failures = FAMILIES["lora_exporter_poll_failures_total"]
-        self._failures = Counter(
-            failures.name, failures.help, failures.labels, registry=self._registry
+        self._discovering: set[str] = set()
+        self._discovery_success = self._gauge(
+            "lora_exporter_discovery_last_success_timestamp_seconds"
         )
+        self._discovery_failures = self._counter("lora_exporter_discovery_failures_total")
+        self._failures = self._counter("lora_exporter_poll_failures_total")
         for engine in (AUTO, *ENGINES):
             for reason in Reason:
                 self._failures.labels(engine, reason.value)
@@ -51,6 +54,10 @@ class SelfMetrics:
     def _gauge(self, name: str) -> Gauge:
         family = FAMILIES[name]
         return Gauge(family.name, family.help, family.labels, registry=self._registry)
+
+    def _counter(self, name: str) -> Counter:
+        family = FAMILIES[name]
+        return Counter(family.name, family.help, family.labels, registry=self._registry)
 
     def config_loaded(self, now: float) -> None:
         """A configuration came into force at `now` (unix seconds)."""
@@ -65,6 +72,26 @@ class SelfMetrics:
         """A target was polled."""
         if status.reason is not None:
             self._failures.labels(status.engine or AUTO, status.reason.value).inc()
+
+    def discovers(self, groups: Iterable[str]) -> None:
+        """The groups whose targets come and go, and no others: their series vanish."""
+        wanted = set(groups)
+        for group in self._discovering - wanted:
+            self._discovery_failures.remove(group)
+            with contextlib.suppress(KeyError):
+                self._discovery_success.remove(group)
+        for group in wanted - self._discovering:
+            self._discovery_failures.labels(group)
+        self._discovering = wanted
+
+    def discovered(self, group: str, now: float | None) -> None:
+        """The group's targets were found at `now` (unix seconds); None: that failed."""
+        if group not in self._discovering:
+            return
+        if now is None:
+            self._discovery_failures.labels(group).inc()
+        else:
+            self._discovery_success.labels(group).set(now)
 
     def planned(self, seconds: float, inventory_read: float | None) -> None:
         """All models were planned; `inventory_read`: unix seconds, None without inventory."""

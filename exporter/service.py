@@ -7,12 +7,14 @@ import logging
 import signal
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from aiohttp import web
 
 from exporter import __version__
 from exporter.current import CurrentFleet
-from exporter.discovery import static
+from exporter.discovery.base import DiscoveryError
+from exporter.discovery.finding import Finding, Prepared, prepare
 from exporter.documents import ConfigError, Problem
 from exporter.exposition.fleet import Exposition
 from exporter.fetching.http import HttpClient, TlsError
@@ -29,6 +31,36 @@ LOG = logging.getLogger(__name__)
 
 SHUTDOWN_SECONDS = 1.0
 """For answers under way when the end comes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What a reload works on."""
+
+    fleet: CurrentFleet
+    poller: Poller
+    http: HttpClient
+    metrics: SelfMetrics
+    live: LivePlans
+    finding: Finding
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """All of a configuration that may be impossible, before any of it comes into force."""
+
+    plan: Plan
+    discoveries: Prepared
+
+
+async def _follow(changed: asyncio.Event, parts: _Parts) -> None:
+    """Polls what is found, as it comes and goes."""
+    while True:
+        await changed.wait()
+        changed.clear()
+        parts.fleet.undiscovered = parts.finding.undiscovered
+        parts.poller.retarget(parts.finding.targets())
+        parts.live.again()
 
 
 class Service:
@@ -57,7 +89,7 @@ class Service:
         """
         settings = self.settings
         LOG.info("lora-exporter starts", extra={"version": __version__})
-        if not any(group.static for group in settings.targets):
+        if not any(group.static or group.discovered for group in settings.targets):
             LOG.warning("no targets; give --target or --config.file")
         async with HttpClient(settings.poll.max_body) as http:
             exposition = Exposition(settings.poll.max_adapters)
@@ -70,39 +102,48 @@ class Service:
                 live.polled()
 
             poller = Poller(fleet, on_poll, self._clock)
-            plan = self._plan(http, settings)
+            changed = asyncio.Event()
+            finding = Finding(changed.set, metrics.discovered, self._clock)
+            prepared = self._prepared(http, settings)
+            parts = _Parts(fleet, poller, http, metrics, live, finding)
             state = WebState(
                 fleet=fleet,
                 self_metrics=metrics,
                 http=http,
                 settings=lambda: self.settings,
                 telemetry_path=settings.web.telemetry_path,
-                reload=lambda: self._reload(fleet, poller, http, metrics, live),
+                reload=lambda: self._reload(parts),
                 clock=self._clock,
                 this_host=here(),
                 live=live,
+                finding=finding,
             )
             runner = web.AppRunner(
                 make_app(state), access_log=None, shutdown_timeout=SHUTDOWN_SECONDS
             )
             await runner.setup()
-            planning: asyncio.Task[None] | None = None
+            tasks: list[asyncio.Task[None]] = []
             try:
                 self.address = await self._listen(runner, settings.web.listen_address)
                 LOG.info("listening", extra={"address": self.address})
                 metrics.config_loaded(self._clock())
                 self._handle_signals(state)
-                await poller.apply(plan)
-                planning = asyncio.create_task(live.run(), name="plans")
+                await self._apply(parts, settings, prepared)
+                tasks = [
+                    asyncio.create_task(live.run(), name="plans"),
+                    asyncio.create_task(_follow(changed, parts), name="targets"),
+                ]
                 if on_ready is not None:
                     on_ready(self.address)
                 await self._stop.wait()
                 state.stopping = True
                 LOG.info("lora-exporter stops")
             finally:
-                if planning is not None:
-                    planning.cancel()
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
                 live.close()
+                await finding.stop()
                 await poller.stop()
                 await runner.cleanup()
 
@@ -132,29 +173,33 @@ class Service:
             name = "localhost"
         return f"http://[{name}]:{bound}" if ":" in name else f"http://{name}:{bound}"
 
-    def _plan(self, http: HttpClient, settings: Settings) -> Plan:
+    def _prepared(self, http: HttpClient, settings: Settings) -> _Prepared:
+        """Raises ConfigError for what cannot be used."""
         try:
-            return make_plan(http, settings.poll, settings.targets, static.targets(settings))
+            plan = make_plan(http, settings.poll, settings.targets)
+            return _Prepared(plan, prepare(settings.targets, http))
         except TlsError as error:
             wanted = "certificates and keys in PEM form"
             raise ConfigError([Problem("targets", "tls", str(error), wanted)]) from None
+        except DiscoveryError as error:
+            problem = Problem("targets", "discovery", "what cannot be used", str(error))
+            raise ConfigError([problem]) from None
 
-    async def _reload(
-        self,
-        fleet: CurrentFleet,
-        poller: Poller,
-        http: HttpClient,
-        metrics: SelfMetrics,
-        live: LivePlans,
-    ) -> None:
+    async def _apply(self, parts: _Parts, settings: Settings, prepared: _Prepared) -> None:
+        parts.metrics.discovers(group.name for group in settings.targets if group.discovered)
+        await parts.finding.apply(settings.targets, prepared.discoveries)
+        parts.fleet.undiscovered = parts.finding.undiscovered
+        await parts.poller.apply(replace(prepared.plan, targets=parts.finding.targets()))
+
+    async def _reload(self, parts: _Parts) -> None:
         """All of a new configuration comes into force, or nothing of it."""
         async with self._reloading:
             try:
                 settings = await asyncio.to_thread(self._load)
                 _refuse_what_needs_a_restart(self.settings, settings)
-                plan = self._plan(http, settings)
+                prepared = self._prepared(parts.http, settings)
             except Exception as error:  # noqa: BLE001 - whatever it is, the last good one stays
-                metrics.config_refused()
+                parts.metrics.config_refused()
                 refused = error
                 if not isinstance(refused, ConfigError):
                     # A mistake of ours; its text may quote a value.
@@ -164,11 +209,11 @@ class Service:
                     LOG.error("configuration refused", extra={"problem": str(problem)})
                 raise refused from None
             self.settings = settings
-            http.max_body = settings.poll.max_body
-            fleet.set_limits(settings.poll.stale_after, settings.poll.max_adapters)
-            await poller.apply(plan)
-            live.again()
-            metrics.config_loaded(self._clock())
+            parts.http.max_body = settings.poll.max_body
+            parts.fleet.set_limits(settings.poll.stale_after, settings.poll.max_adapters)
+            await self._apply(parts, settings, prepared)
+            parts.live.again()
+            parts.metrics.config_loaded(self._clock())
             LOG.info("configuration reloaded")
 
 

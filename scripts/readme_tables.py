@@ -11,6 +11,8 @@ from pydantic import BaseModel, ByteSize
 
 from exporter.catalogue import FAMILIES
 from exporter.catalogue.family import Family
+from exporter.engines import ENGINES
+from exporter.engines.base import Engine
 from exporter.fleet import Reason
 from exporter.quantities import show_duration, show_size
 from exporter.settings import Planning, Poll, Settings
@@ -106,6 +108,33 @@ def reasons_table() -> str:
     return _table(("Reason", "Meaning"), rows)
 
 
+def engines_table() -> str:
+    """All engines: how they are named in the settings, their slots, and where numbers come from."""
+    order = sorted(
+        ENGINES.values(), key=lambda engine: (engine.name == "custom", engine.about.title.lower())
+    )
+    rows = [_engine(engine) for engine in order]
+    header = ("Engine", "`engine`", "Slots", "max", "used", "Sources", "Versions")
+    return _table(header, rows)
+
+
+def _engine(engine: Engine) -> tuple[str, ...]:
+    about = engine.about
+    kind = engine.slot_kind.value if engine.has_slots else "none"
+    if engine.name == "custom":
+        kind = "as mapped"
+    sources = ", ".join(f"`{source.value}`" for source in engine.sources)
+    return (
+        about.title,
+        f"`{engine.name}`",
+        kind,
+        about.max,
+        about.used,
+        sources,
+        about.versions,
+    )
+
+
 def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     lines = [header, ("---",) * len(header), *rows]
     return "".join(
@@ -113,7 +142,12 @@ def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     )
 
 
-TABLES = {"settings": settings_table, "metrics": metrics_table, "reasons": reasons_table}
+TABLES = {
+    "engines": engines_table,
+    "settings": settings_table,
+    "metrics": metrics_table,
+    "reasons": reasons_table,
+}
 
 
 def generated(text: str) -> str:

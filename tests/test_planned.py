@@ -162,10 +162,11 @@ def test_what_is_probably_not_meant_is_told(tmp_path: Path) -> None:
     file = tmp_path / "config.yml"
     file.write_text(
         "owners: {nobody: {gpus: 1}}\n"
-        "models: {huge: {gpus: 8, memory: 1GiB}, small: {gpus: 1}}\n"
+        "models: {huge: {gpus: 8, memory: 1GiB}, small: {gpus: 1, profile: fast}}\n"
         "inventory: {nodes: {a: {gpus: 4}}}\n"
     )
     assert list(warnings(load(file))) == [
+        "models.small.profile: no measurement has it; those of the model: none",
         "owners.nobody: no model has this owner",
         "inventory.nodes: no node names memory, so it is not limited",
         "models.huge: no node could ever hold a replica",

@@ -6,20 +6,25 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 from aiohttp import web
 
 from exporter.current import CurrentFleet
-from exporter.discovery.static import targets
+from exporter.discovery.targets import make_target
 from exporter.exposition.fleet import Exposition
 from exporter.fetching.http import HttpClient
-from exporter.fleet import Reason, TargetStatus
+from exporter.fleet import Reason, Target, TargetStatus
 from exporter.poller import SUSPECT_AFTER, Poller, make_plan
 from exporter.settings import Poll, Settings, TargetGroup
 from tests.support import servers
 from tests.support.programs import until
 from tests.support.servers import Handler, http_server, raw_server, text_handler, vllm_routes
+
+
+def static(settings: Settings) -> tuple[Target, ...]:
+    return tuple(make_target(group, url) for group in settings.targets for url in group.static)
 
 
 class Running:
@@ -32,8 +37,8 @@ class Running:
         self.poller = Poller(self.fleet, self.told.append)
 
     async def apply(self, settings: Settings) -> None:
-        plan = make_plan(self.http, settings.poll, settings.targets, targets(settings))
-        await self.poller.apply(plan)
+        plan = make_plan(self.http, settings.poll, settings.targets)
+        await self.poller.apply(replace(plan, targets=static(settings)))
 
     def of(self, url: str) -> list[TargetStatus]:
         return [status for status in self.told if status.target.url == url]
@@ -59,7 +64,7 @@ def settings(poll: Poll, *urls: str, **group: str) -> Settings:
 
 
 async def test_each_target_is_polled_whatever_the_others_do(running: Running) -> None:
-    poll = Poll(interval="200ms", timeout="100ms", stale_after="1s")
+    poll = Poll(interval="300ms", timeout="300ms", stale_after="1s")
     async with contextlib.AsyncExitStack() as stack:
         good = [await stack.enter_async_context(http_server(vllm_routes())) for _ in range(3)]
         bad = [
@@ -161,7 +166,7 @@ async def test_a_mistake_with_one_target_does_not_end_its_polls(
     poll = Poll(interval="50ms", timeout="50ms", stale_after="1s")
     async with http_server({"/metrics": text_handler("x")}) as url:
         plan_settings = settings(poll, url)
-        plan = make_plan(running.http, poll, plan_settings.targets, targets(plan_settings))
+        plan = make_plan(running.http, poll, plan_settings.targets)
         asker = plan.askers["g"]
         ask, calls = asker.ask, 0
 
@@ -173,7 +178,7 @@ async def test_a_mistake_with_one_target_does_not_end_its_polls(
             return await ask(*args, **kwargs)  # type: ignore[arg-type]  # passed through
 
         monkeypatch.setattr(asker, "ask", broken_once)
-        await running.poller.apply(plan)
+        await running.poller.apply(replace(plan, targets=static(plan_settings)))
         first, second = (await running.polled(url, 2))[:2]
         assert (first.up, first.reason, first.polls) == (False, Reason.FORMAT, 1)
         assert first.detail == "a mistake of the exporter's own: RuntimeError"

@@ -7,7 +7,7 @@ from grafana_foundation_sdk.models.dashboard import Panel
 from dashboards.generator import promql as q
 from dashboards.generator.board import Line, Section
 from dashboards.generator.panels import TEXT, Column, Look, Query, graph, table
-from dashboards.generator.words import BAD, GOOD, values
+from dashboards.generator.words import ANY_IS_BAD, BAD, BLANK, GOOD, values
 
 LOADED = values(v1=("good", GOOD), v0=("refused", BAD))
 ONE = "on (job, instance) lora_exporter_build_info"
@@ -19,7 +19,7 @@ def exporter() -> Section:
         "Exporter",
         (
             Line(7, ((8, _polls()), (8, _ages()), (8, _times()))),
-            Line(7, ((8, _samples()), (8, _process()), (8, _exporters()))),
+            Line(7, ((5, _samples()), (5, _process()), (8, _exporters()), (6, _discovery()))),
         ),
     )
 
@@ -123,5 +123,25 @@ def _exporters() -> Panel:
             Column("B", "Reload", width=75, mappings=LOADED, cell=TEXT, left=True),
             Column("C", "In force", "s", 75, decimals=0),
             Column("D", "CPU", "percentunit", 60, decimals=1),
+        ],
+    )
+
+
+def _discovery() -> Panel:
+    failed = "max by (group) (increase(lora_exporter_discovery_failures_total[$__range]))"
+    found = "max by (group) (lora_exporter_discovery_last_success_timestamp_seconds)"
+    none = "every target is static"
+    return table(
+        "Discovery",
+        "How long ago the targets of each group were last found, and attempts that failed in the "
+        "chosen time; meanwhile its last targets stay.",
+        [
+            Query(q.otherwise(failed, none, "lora_target_up")),
+            Query(q.otherwise(f"time() - {found}", none, "lora_target_up")),
+        ],
+        [
+            Column("group", "Group"),
+            Column("A", "Failed", width=65, mappings=BLANK, thresholds=ANY_IS_BAD, decimals=0),
+            Column("B", "Last found", "s", 95, BLANK, decimals=0, nothing="never"),
         ],
     )

@@ -31,6 +31,18 @@ EXPORTER_FAMILIES: tuple[Family, ...] = (
         "reason.",
     ),
     Family(
+        "lora_exporter_discovery_failures_total",
+        "counter",
+        ("group",),
+        "Attempts to find the targets of the group that failed. Its last targets stay.",
+    ),
+    Family(
+        "lora_exporter_discovery_last_success_timestamp_seconds",
+        "gauge",
+        ("group",),
+        "Unix time at which the targets of the group were last found.",
+    ),
+    Family(
         "lora_exporter_inventory_last_success_timestamp_seconds",
         "gauge",
         (),

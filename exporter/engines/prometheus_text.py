@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from exporter.engines.base import count
+
 _MAX_DIGITS = 64
 _MOST_LABELS = 8192
 _LONGEST_LINE = 512
@@ -73,6 +75,11 @@ def total(found: Iterable[Sample]) -> float | None:
     values = [sample.value for sample in found]
     added = sum(values)
     return added if values and math.isfinite(added) else None
+
+
+def whole(value: float | None) -> int | None:
+    """A value as a number of slots or adapters; None for anything that cannot be one."""
+    return None if value is None or not value.is_integer() else count(int(value))
 
 
 _LABELS: dict[bytes, dict[str, str]] = {}

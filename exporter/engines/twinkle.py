@@ -28,7 +28,7 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from exporter.engines.base import Answers, Engine, Request, count, failed, json_object
+from exporter.engines.base import About, Answers, Engine, Request, count, failed, json_object, text
 from exporter.fleet import (
     AdapterState,
     AdapterTable,
@@ -73,7 +73,7 @@ class _Rows:
 
 def base_url(target: Target) -> str:
     """The gateway's address with its prefix, which is `/api/v1` unless the address has a path."""
-    return target.url if urlsplit(target.url).path else target.url + DEFAULT_PREFIX
+    return target.base if urlsplit(target.base).path else target.base + DEFAULT_PREFIX
 
 
 def requests(target: Target) -> tuple[Request, ...]:
@@ -275,10 +275,10 @@ def _collect(entries: Mapping[str, object]) -> dict[str, _Rows] | Reading:
             rows.rows += 1
             metadata = value.get("user_metadata")
             rows.names.append(
-                _text(metadata.get("adapter_name")) if isinstance(metadata, dict) else None
+                text(metadata.get("adapter_name")) if isinstance(metadata, dict) else None
             )
-            rows.sessions.append(_text(value.get("session_id")))
-            base = _text(value.get("base_model"))
+            rows.sessions.append(text(value.get("session_id")))
+            base = text(value.get("base_model"))
             if base is not None:
                 rows.base_models.append(base)
     return dict(found)
@@ -329,9 +329,9 @@ def _read_ray(target: Target, body: bytes) -> dict[str, _Live] | None:
             continue
         into = own if route.startswith(prefix) else others
         for listed in _listed(application):
-            replica, state = _text(listed.get("replica_id")), _text(listed.get("state"))
+            replica, state = text(listed.get("replica_id")), text(listed.get("state"))
             if replica is not None and state not in _DEAD_STATES:
-                node = _text(listed.get("node_ip")) or _text(listed.get("node_id"))
+                node = text(listed.get("node_ip")) or text(listed.get("node_id"))
                 into[replica] = _Live(model, node, state not in _NOT_SERVING_STATES)
     # Behind a proxy the prefix that we know is not the one that Ray knows.
     return own or others
@@ -363,14 +363,10 @@ def _served_models(target: Target, answers: Answers) -> list[str]:
         )
         models = found.get("supported_models") if found is not None else None
         for model in models if isinstance(models, list) else ():
-            name = _text(model.get("model_name")) if isinstance(model, dict) else None
+            name = text(model.get("model_name")) if isinstance(model, dict) else None
             if name is not None:
                 names.add(name)
     return sorted(names)
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None
 
 
 def detection(target: Target) -> tuple[Request, ...]:
@@ -386,4 +382,20 @@ def claims(target: Target, answers: Answers) -> bool:
     return document is not None and {"max_loras", "used_loras", "free_loras"} <= document.keys()
 
 
-ENGINE = Engine("twinkle", SlotKind.EXCLUSIVE, requests, read, detection, claims)
+ENGINE = Engine(
+    "twinkle",
+    About(
+        "Twinkle",
+        "recorded from 0.5.1",
+        "`replica::*::max_loras` of its store (Redis or file); without it, one total over all "
+        "models and replicas, which is often untrue",
+        "rows of its store that name the replica; rows of dead replicas are left out where Ray's "
+        "dashboard is given, and counted in `lora_target_ghosts`",
+    ),
+    SlotKind.EXCLUSIVE,
+    (Source.GATEWAY, Source.STATE, Source.STATE_RAY, Source.OPERATOR),
+    requests,
+    read,
+    detection,
+    claims,
+)

@@ -17,7 +17,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from exporter.engines.base import Answers, Engine, Request, failed, json_object
+from exporter.engines import openai_models
+from exporter.engines.base import About, Answers, Engine, Request, body_of, failed, json_object
+from exporter.engines.openai_models import Models, models_of, owned_by
 from exporter.engines.prometheus_text import (
     Finder,
     Found,
@@ -26,13 +28,7 @@ from exporter.engines.prometheus_text import (
     has_family_prefix,
     total,
 )
-from exporter.engines.vllm_residency import (
-    GPU_LOADED,
-    GPU_MAX,
-    LOADED,
-    has_residency,
-    read_residency,
-)
+from exporter.engines.vllm_residency import RESIDENCY, has_residency, read_residency
 from exporter.fleet import (
     Adapter,
     AdapterState,
@@ -60,9 +56,7 @@ WANTED = (
     WAITING_BY_REASON,
     PROMPT_TOKENS,
     GENERATION_TOKENS,
-    LOADED,
-    GPU_LOADED,
-    GPU_MAX,
+    *RESIDENCY,
 )
 
 _FINDER = Finder(WANTED)
@@ -71,8 +65,6 @@ FUTURE_SECONDS = 300.0
 """A sample later than this after now is a sum of timestamps, made by several API servers."""
 STALE_SECONDS = 30.0
 """With requests running, a newest sample older than this does not tell the present."""
-MODELS_MAX_AGE = 60.0
-"""`/v1/models` costs the engine's event loop tens of milliseconds with hundreds of adapters."""
 VERSION_MAX_AGE = 300.0
 
 _MOST_COMMAS = 16
@@ -81,16 +73,6 @@ _MOST_PARTS = 2000
 _FIRST_WITHOUT_WAITING = (0, 11, 1)
 _VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?")
 _MAX_LORA = re.compile(r"\d{1,9}")
-
-
-@dataclass(frozen=True, slots=True)
-class _Models:
-    """What `/v1/models` says."""
-
-    base: str | None
-    adapters: frozenset[str]
-    registered: tuple[Adapter, ...]
-    """The adapters in order, as registered ones are told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,24 +90,16 @@ class _Present:
 def requests(target: Target) -> tuple[Request, ...]:
     """What one poll fetches."""
     names = "&".join(f"name[]={name}" for name in WANTED)
+    whole = Request("metrics", target.metrics_url(), shown=WANTED)
+    # Only the path with a trailing slash filters by name. Where the series are elsewhere, another
+    # server passes them through, and what it makes of a filter is not known.
+    filtered = replace(
+        whole, url=f"{target.base}/metrics/?{names}", accepts=_has_lora_sample, fallback=whole
+    )
     return (
-        Request(
-            "metrics",
-            # Only the path with a trailing slash filters by name.
-            f"{target.url}/metrics/?{names}",
-            accepts=_has_lora_sample,
-            fallback=Request("metrics", f"{target.url}/metrics", shown=WANTED),
-            shown=WANTED,
-        ),
-        Request(
-            "models",
-            f"{target.url}/v1/models",
-            max_age=MODELS_MAX_AGE,
-            parse=read_models,
-            # Rows carry the file paths of weights.
-            confidential=True,
-        ),
-        Request("version", f"{target.url}/version", max_age=VERSION_MAX_AGE),
+        filtered if target.metrics_path is None else whole,
+        openai_models.request(target),
+        Request("version", f"{target.base}/version", max_age=VERSION_MAX_AGE),
     )
 
 
@@ -137,7 +111,7 @@ def read(target: Target, answers: Answers, now: float) -> Reading:
     metrics = answers["metrics"]
     body = metrics.body
     found = _FINDER.find(body)
-    models = _models_of(answers)
+    models = models_of(answers)
     table = _skeleton(target, found, models, _read_version(answers))
     if not any(found.values()) and not has_family_prefix(body, "vllm:"):
         if body.strip() and not body.lstrip().startswith(b"#"):
@@ -175,7 +149,7 @@ def read(target: Target, answers: Answers, now: float) -> Reading:
 
 
 def _skeleton(
-    target: Target, found: Found, models: _Models | None, version: str | None
+    target: Target, found: Found, models: Models | None, version: str | None
 ) -> ReplicaTable:
     """A table of all that is known before slots."""
     name = target.model
@@ -223,7 +197,7 @@ def _without_lora_samples(
     table: ReplicaTable,
     body: bytes,
     found: Found,
-    models: _Models | None,
+    models: Models | None,
 ) -> Reading:
     """Before the first engine step there is no sample: slots are unknown, not 0.
 
@@ -279,7 +253,7 @@ def _with_slots(
     table: ReplicaTable,
     found: Found,
     present: _Present | None,
-    models: _Models | None,
+    models: Models | None,
     clock: float,
 ) -> ReplicaTable:
     known = models.adapters if models is not None else frozenset()
@@ -306,6 +280,9 @@ def _with_slots(
                 states.update(
                     dict.fromkeys(split_names(present.waiting, known), AdapterState.WAITING)
                 )
+    elif table.requests_running == 0:
+        # Builds that tell residency do so before the first request, of which none is there yet.
+        active, used = frozenset(), 0
     resident = None
     if has_residency(found):
         residency = read_residency(found, active, states, engines)
@@ -330,9 +307,7 @@ def _with_slots(
     )
 
 
-def _with_registered(
-    states: dict[str, AdapterState], models: _Models | None
-) -> tuple[Adapter, ...]:
+def _with_registered(states: dict[str, AdapterState], models: Models | None) -> tuple[Adapter, ...]:
     """Adapters of which more is known than that they are registered, then the others."""
     others = models.registered if models is not None else ()
     return (*order_adapters(states), *(one for one in others if one.name not in states))
@@ -369,33 +344,6 @@ def split_names(joined: str, known: frozenset[str]) -> list[str]:
     return split[::-1]
 
 
-def read_models(body: bytes) -> _Models | None:
-    """Adapters are the rows with a parent; the first other row is the base model's first name."""
-    document = json_object(body)
-    rows = document.get("data") if document is not None else None
-    if not isinstance(rows, list):
-        return None
-    base = None
-    adapters = set()
-    for row in rows:
-        name = row.get("id") if isinstance(row, dict) else None
-        if not isinstance(name, str) or not name:
-            continue
-        if row.get("parent") is not None:
-            adapters.add(name)
-        elif base is None:
-            base = name
-    registered = order_adapters(dict.fromkeys(adapters, AdapterState.REGISTERED))
-    return _Models(base, frozenset(adapters), registered)
-
-
-def _models_of(answers: Answers) -> _Models | None:
-    answer = answers.get("models")
-    if answer is None or not answer.ok:
-        return None
-    return answer.parsed if isinstance(answer.parsed, _Models) else read_models(answer.body)
-
-
 def _read_version(answers: Answers) -> str | None:
     answer = answers.get("version")
     document = json_object(answer.body) if answer is not None and answer.ok else None
@@ -410,22 +358,31 @@ def _has_lora_sample(body: bytes) -> bool:
 def detection(target: Target) -> tuple[Request, ...]:
     """What tells a vLLM replica from other servers."""
     return (
-        Request("metrics", f"{target.url}/metrics", shown=WANTED),
-        Request("models", f"{target.url}/v1/models", confidential=True),
+        openai_models.detection(target),
+        Request("metrics", target.metrics_url(), shown=WANTED, turn=2),
     )
 
 
 def claims(target: Target, answers: Answers) -> bool:
     """Whether the exposition has vLLM's families, or the models are owned by vLLM."""
-    metrics = answers.get("metrics")
-    if metrics is not None and metrics.ok and has_family_prefix(metrics.body, "vllm:"):
-        return True
-    models = answers.get("models")
-    document = json_object(models.body) if models is not None and models.ok else None
-    rows = document.get("data") if document is not None else None
-    return isinstance(rows, list) and any(
-        isinstance(row, dict) and row.get("owned_by") == "vllm" for row in rows
-    )
+    del target
+    return has_family_prefix(body_of(answers, "metrics"), "vllm:") or owned_by(answers, "vllm")
 
 
-ENGINE = Engine("vllm", SlotKind.EVICTABLE, requests, read, detection, claims)
+ENGINE = Engine(
+    "vllm",
+    About(
+        "vLLM",
+        "recorded from 0.8.5, 0.10.2, 0.27.1, 0.32.0; residency made from open pull requests",
+        "`max_lora` of `vllm:lora_requests_info`, times the engines of a replica",
+        "adapters with requests in flight, from the same series; an upper bound for a "
+        "data-parallel replica, whose engines share one list; active or pinned ones from builds "
+        "that tell residency",
+    ),
+    SlotKind.EVICTABLE,
+    (Source.ACTIVITY, Source.ACTIVITY_UPPER_BOUND, Source.RESIDENCY, Source.OPERATOR),
+    requests,
+    read,
+    detection,
+    claims,
+)

@@ -7,18 +7,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from exporter.engines.base import count
-from exporter.engines.prometheus_text import Found, total
+from exporter.engines.prometheus_text import Found, total, whole
 from exporter.fleet import AdapterState
 
 LOADED = "vllm:lora_adapter_loaded"
 GPU_LOADED = "vllm:num_gpu_loaded_lora_adapters"
 GPU_MAX = "vllm:max_gpu_lora_adapters"
+CACHED = "vllm:lora_cache_num_adapters"
+"""One sample for each tier, of which one is `gpu`."""
+RESIDENCY = (LOADED, GPU_LOADED, GPU_MAX, CACHED)
 
 
 def has_residency(found: Found) -> bool:
     """Whether this build tells which adapters are resident."""
-    return bool(found[LOADED] or found[GPU_MAX])
+    return any(found[name] for name in RESIDENCY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +58,15 @@ def read_residency(
             states[name] = AdapterState.IDLE
         else:
             states.setdefault(name, AdapterState.OFFLOADED)
-    limit = _whole(total(found[GPU_MAX]))
+    limit = whole(total(found[GPU_MAX]))
     if limit is not None and all("engine" not in sample.labels for sample in found[GPU_MAX]):
         limit *= engines
     if not found[LOADED]:
-        return Residency(limit, _whole(total(found[GPU_LOADED])), None)
+        # Which label names the tier differs between the drafts; its value does not.
+        in_gpu = [one for one in found[CACHED] if "gpu" in one.labels.values()]
+        return Residency(limit, whole(total(found[GPU_LOADED] or in_gpu)), None)
     if active is None:
         return Residency(limit, len(resident), None)
     held = {pair for pair in resident if pair[1] in active} | pinned
     unlisted = active - {name for _, name in resident}
     return Residency(limit, len(resident), len(held) + len(unlisted))
-
-
-def _whole(value: float | None) -> int | None:
-    """A gauge as a number of slots or adapters; None for anything that cannot be one."""
-    return None if value is None or not value.is_integer() else count(int(value))

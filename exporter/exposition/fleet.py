@@ -17,7 +17,7 @@ from exporter.catalogue.fleet import (
     TARGET_FAMILIES,
 )
 from exporter.exposition.text import ONE, WHOLE, number, series
-from exporter.fleet import Adapter, ReplicaStatus, TargetStatus
+from exporter.fleet import Adapter, ReplicaStatus, Target, TargetStatus
 
 _CHUNK_TARGETS = 500
 _KEPT_LINES = 4
@@ -149,7 +149,7 @@ class Exposition:
         for replica in status.replicas:
             its_text = self._text_of(replica, before)
             text.replicas[replica.replica_id] = its_text
-            rows.append(self._replica(replica, its_text))
+            rows.append(self._replica(target, replica, its_text))
         fragments = self._target(status, text.prefixes)
         if len(rows) == 1:
             return (*rows[0], *fragments)
@@ -168,7 +168,7 @@ class Exposition:
             text = _ReplicaText(identity, prefixes)
         return text
 
-    def _replica(self, replica: ReplicaStatus, text: _ReplicaText) -> list[bytes]:
+    def _replica(self, target: Target, replica: ReplicaStatus, text: _ReplicaText) -> list[bytes]:
         table = replica.table
         # In the order of REPLICA_FAMILIES.
         values = (
@@ -200,11 +200,12 @@ class Exposition:
             table.version or "",
             table.slot_kind.value,
             table.source.value,
-            table.node or "",
+            table.node or target.node,
+            target.namespace,
+            target.pod,
         )
         if info_of != text.info_of:
-            # Namespace and pod come with the discovery that knows them.
-            text.info = series(REPLICA_INFO, *text.identity[:2], *info_of, "", "") + ONE
+            text.info = series(REPLICA_INFO, *text.identity[:2], *info_of) + ONE
             text.info_of = info_of
         fragments.append(text.info)
         return fragments

@@ -12,10 +12,17 @@ from exporter.engines.base import Answer, Engine, Request
 from exporter.fetching.http import GroupClient, HttpClient
 from exporter.fetching.state import StateClient
 from exporter.fleet import Reading, Reason, Target
+from exporter.relabel import relabelled
 from exporter.settings import TargetGroup
 
+DETECTION_SHARES = (0.5, 0.65, 0.8)
+"""Shares of the deadline at which the turns of detection end, so that a page that hangs leaves time
+for the others, and to read."""
 FALLBACK_SECONDS = 60.0
 """For how long a request's fallback is asked at once, after the request itself gave nothing."""
+
+_NOBODY = frozenset({Reason.CONNECT, Reason.TLS, Reason.TIMEOUT})
+"""Where all pages of a turn have one of these, the address need not be asked for others."""
 
 Clock = Callable[[], float]
 
@@ -46,6 +53,8 @@ class Memory:
     """What is kept of a target from poll to poll. Times are the loop's clock."""
 
     engine: Engine | None = None
+    reader: str = ""
+    """The engine whose answers are kept."""
     answers: dict[str, tuple[Answer, float]] = field(default_factory=dict)
     fallback_until: dict[str, float] = field(default_factory=dict)
     last_up: bool | None = None
@@ -87,13 +96,17 @@ class Asker:
         answers: dict[str, Answer] = {}
         engine = memory.engine or ENGINES.get(target.engine)
         if engine is None:
-            engine = await self._detect(target, deadline, exchanges)
+            engine = await self._detect(target, timeout, exchanges)
         if engine is None:
             reading = _undetected(exchanges)
         else:
-            memory.engine = engine
+            if memory.reader != engine.name:
+                # Another engine's answers may have the same keys.
+                memory.answers.clear()
+                memory.fallback_until.clear()
+            memory.engine, memory.reader = engine, engine.name
             answers = await self._fetch(target, engine, memory, deadline, exchanges)
-            reading = engine.read(target, answers, self._clock())
+            reading = relabelled(target, engine.read(target, answers, self._clock()))
         if reading.table is None:
             # The target may come back as another version, or as another engine.
             memory.answers.clear()
@@ -110,17 +123,29 @@ class Asker:
         return Asked(reading, name, tuple(exchanges), loop.time() - started, note)
 
     async def _detect(
-        self, target: Target, deadline: float, exchanges: list[Exchange]
+        self, target: Target, seconds: float, exchanges: list[Exchange]
     ) -> Engine | None:
-        wanted = detection_requests(target)
-        requests = [request for _, its in wanted for request in its]
-        answers = iter(
-            await asyncio.gather(*(self._get(request, deadline, exchanges) for request in requests))
-        )
-        by_engine = {
-            engine.name: {request.key: next(answers) for request in its} for engine, its in wanted
-        }
-        return detect(target, by_engine)
+        """Asks each page once, however many engines want it, turn by turn until one claims it."""
+        started = asyncio.get_running_loop().time()
+        answers: dict[str, dict[str, Answer]] = {}
+        for turn, share in enumerate(DETECTION_SHARES):
+            deadline = started + seconds * share
+            wanted = detection_requests(target, turn)
+            pages: dict[str, Request] = {}
+            for _, request in wanted:
+                known = pages.setdefault(request.url, request)
+                if request.confidential and not known.confidential:
+                    pages[request.url] = replace(known, confidential=True)
+            got = await asyncio.gather(
+                *(self._get(request, deadline, exchanges) for request in pages.values())
+            )
+            by_url = dict(zip(pages, got, strict=True))
+            for engine, request in wanted:
+                answers.setdefault(engine.name, {})[request.key] = by_url[request.url]
+            found = detect(target, answers)
+            if found is not None or all(answer.reason in _NOBODY for answer in got):
+                return found
+        return None
 
     async def _fetch(
         self,

@@ -11,9 +11,10 @@ import functools
 import os
 import ssl
 import zlib
+from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 import aiohttp
 from aiohttp import hdrs
@@ -21,7 +22,7 @@ from aiohttp import hdrs
 from exporter.engines.base import Answer, Request
 from exporter.fetching.secrets import SecretError, SecretFile
 from exporter.fleet import Reason
-from exporter.settings import Auth, TargetGroup, Tls
+from exporter.settings import Auth, Header, Tls
 
 _CHUNK = 64 * 1024
 _WINDOW_BITS = {"gzip": 31, "x-gzip": 31, "deflate": 15}
@@ -31,26 +32,49 @@ class TlsError(Exception):
     """A certificate file cannot be used."""
 
 
-class GroupClient:
-    """How one group's targets are reached: credentials and TLS."""
+class Access(Protocol):
+    """Settings of how addresses are reached."""
 
-    def __init__(self, group: TargetGroup) -> None:
+    @property
+    def auth(self) -> Auth:
+        """Credentials."""
+
+    @property
+    def headers(self) -> Mapping[str, Header]:
+        """Further headers by name."""
+
+    @property
+    def tls(self) -> Tls:
+        """TLS."""
+
+
+class GroupClient:
+    """How one group's targets, or another address, are reached: credentials and TLS."""
+
+    def __init__(self, group: Access) -> None:
         """Raises TlsError for certificate files that cannot be used."""
         auth: Auth = group.auth
         self._token = SecretFile(auth.bearer_token_file) if auth.bearer_token_file else None
         self._user = auth.basic.username if auth.basic else ""
         self._password = SecretFile(auth.basic.password_file) if auth.basic else None
+        self._plain = {name: h.value for name, h in group.headers.items() if h.value is not None}
+        self._secret = {
+            name: SecretFile(header.value_file)
+            for name, header in group.headers.items()
+            if header.value_file is not None
+        }
         self.ssl = _context(group.tls)
         self.server_name = group.tls.server_name
 
     def headers(self) -> dict[str, str]:
-        """The header that carries the credentials. Raises SecretError."""
+        """The headers of the group, those that carry credentials too. Raises SecretError."""
+        headers = {**self._plain, **{name: file.read() for name, file in self._secret.items()}}
         if self._token is not None:
-            return {hdrs.AUTHORIZATION: f"Bearer {self._token.read()}"}
-        if self._password is not None:
+            headers[hdrs.AUTHORIZATION] = f"Bearer {self._token.read()}"
+        elif self._password is not None:
             credentials = f"{self._user}:{self._password.read()}".encode()
-            return {hdrs.AUTHORIZATION: f"Basic {base64.b64encode(credentials).decode()}"}
-        return {}
+            headers[hdrs.AUTHORIZATION] = f"Basic {base64.b64encode(credentials).decode()}"
+        return headers
 
 
 @functools.cache
@@ -110,6 +134,8 @@ class HttpClient:
         where = _where(request.url)
         try:
             headers = client.headers() if request.credentials else {}
+            if request.etag:
+                headers[hdrs.IF_NONE_MATCH] = request.etag
             async with asyncio.timeout_at(deadline):
                 return await self._get(request.url, where, client, headers)
         except TimeoutError:
@@ -144,6 +170,8 @@ class HttpClient:
             if status in (401, 403):
                 detail = f"{where}: HTTP {status}, credentials are missing or wrong"
                 return Answer(status=status, reason=Reason.AUTH, detail=detail)
+            if status == 304 and hdrs.IF_NONE_MATCH in headers:
+                return Answer(status=status, etag=headers[hdrs.IF_NONE_MATCH])
             if 300 <= status < 400:
                 detail = f"{where}: HTTP {status}, redirects are not followed"
                 return Answer(status=status, reason=Reason.STATUS, detail=detail)
@@ -162,7 +190,12 @@ class HttpClient:
             if body is None:
                 detail = f"{where}: the body is over poll.max_body ({self.max_body} bytes)"
                 return Answer(status=status, reason=Reason.TOO_LARGE, detail=detail)
-            return Answer(body, status=status, date=_date(response.headers.get(hdrs.DATE)))
+            return Answer(
+                body,
+                status=status,
+                etag=response.headers.get(hdrs.ETAG, ""),
+                date=_date(response.headers.get(hdrs.DATE)),
+            )
 
     async def _body(self, response: aiohttp.ClientResponse, encoding: str) -> bytes | None:
         """The body; None as soon as it is larger than allowed, packed or unpacked.

@@ -70,12 +70,12 @@ def loads(fleet: Fleet) -> dict[str, Load]:
             found[replica.table.model].append((status, replica))
         if not status.replicas and not (status.up and not status.models):
             unread.update(models)
-    doubtful: set[str] = set()
+    doubtful = {model for group in fleet.undiscovered for model in by_group[group]}
     unpolled: set[str] = set()
     for status in fleet.targets:
         if status.up is None:
             # Until it is known what it serves, it may be anything.
-            unpolled.update(models_of(status) or found)
+            unpolled.update(models_of(status) or by_group[status.target.group] or found)
         elif not status.up and not models_of(status):
             # Never read: it may be of any model that its group serves.
             doubtful.update(by_group[status.target.group])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiohttp import hdrs, web
 
 from exporter.documents import ConfigError
-from exporter.web import health, metrics, page, probe
+from exporter.web import health, metrics, page, probe, sd
 from exporter.web.api import openapi
 from exporter.web.keys import STATE, WebState
 
@@ -22,6 +22,7 @@ def make_app(state: WebState) -> web.Application:
     app.router.add_get("/", page.handle)
     app.router.add_get(state.telemetry_path, metrics.handle)
     app.router.add_get("/probe", probe.handle)
+    app.router.add_get("/sd", sd.handle)
     app.router.add_get("/-/healthy", health.healthy)
     app.router.add_get("/-/ready", health.ready)
     app.router.add_post("/-/reload", _reload)

@@ -18,6 +18,8 @@ async def ready(request: web.Request) -> web.Response:
     state = request.app[STATE]
     if state.stopping:
         return web.Response(status=503, text="lora-exporter is stopping.\n")
-    if not state.fleet.all_polled:
-        return web.Response(status=503, text="lora-exporter waits for the first polls.\n")
+    if not state.was_ready:
+        if not (state.finding.all_tried and state.fleet.all_polled):
+            return web.Response(status=503, text="lora-exporter waits for the first polls.\n")
+        state.was_ready = True
     return web.Response(text="lora-exporter is ready.\n")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from exporter.current import CurrentFleet
+from exporter.discovery.finding import Finding
 from exporter.fetching.http import HttpClient
 from exporter.live import LivePlans
 from exporter.self_metrics import SelfMetrics
@@ -30,7 +31,10 @@ class WebState:
     """Unix seconds."""
     this_host: str
     live: LivePlans
+    finding: Finding
     stopping: bool = False
+    was_ready: bool = False
+    """Whether it was ready once; targets that come later do not change that."""
     probing: int = 0
     """Probes under way."""
 

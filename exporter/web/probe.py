@@ -7,18 +7,19 @@ our place in the network. Credentials go to configured targets only.
 from __future__ import annotations
 
 import ipaddress
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 from aiohttp import web
 
 from exporter.current import name_replicas
-from exporter.discovery.static import make_target, targets
+from exporter.discovery.targets import make_target
 from exporter.engines import AUTO, ENGINES
 from exporter.exposition.fleet import Exposition
 from exporter.fetching.ask import Asked, Asker, Exchange, Memory
 from exporter.fetching.http import TlsError
 from exporter.fleet import Target, TargetStatus
-from exporter.settings import Settings, TargetGroup, normalise_url
+from exporter.settings import TargetGroup, normalise_url
 from exporter.web.keys import STATE, WebState
 from exporter.web.metrics import answer, wants_openmetrics
 
@@ -42,7 +43,7 @@ async def handle(request: web.Request) -> web.StreamResponse:
     state = request.app[STATE]
     settings = state.settings()
     try:
-        group, target = _target(request, settings)
+        group, target = _target(request, state)
         timeout = _timeout(request, settings.poll.timeout)
     except _RefusedError as refused:
         return web.Response(status=refused.status, text=f"{refused}\n")
@@ -80,8 +81,9 @@ async def _probe(
     return await answer(request, exposition.chunks(openmetrics), openmetrics)
 
 
-def _target(request: web.Request, settings: Settings) -> tuple[TargetGroup, Target]:
+def _target(request: web.Request, state: WebState) -> tuple[TargetGroup, Target]:
     """What to ask. Raises _RefusedError."""
+    settings = state.settings()
     wanted = request.query.get("target", "")
     if not wanted:
         raise _RefusedError(
@@ -94,12 +96,12 @@ def _target(request: web.Request, settings: Settings) -> tuple[TargetGroup, Targ
     engine = request.query.get("engine")
     if engine is not None and engine != AUTO and engine not in ENGINES:
         raise _RefusedError(400, f"engine: wanted one of {', '.join((AUTO, *ENGINES))}")
-    for target in targets(settings):
+    for target in state.finding.targets():
         if target.url == url:
             group = next(group for group in settings.targets if group.name == target.group)
             if engine is not None:
-                group = group.model_copy(update={"engine": engine})
-            return group, make_target(group, url)
+                return group, replace(target, engine=engine)
+            return group, target
     if not _is_allowed(url, settings.probe.allow):
         text = "target: not a configured target and not in probe.allow"
         raise _RefusedError(403, text)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import statistics
 import time
 from collections.abc import Callable
+
+TICK_SECONDS = 0.001
 
 
 def cpu_seconds(
@@ -22,6 +25,23 @@ def cpu_seconds(
         if len(times) >= 2000:
             break
     return statistics.median(times)
+
+
+async def tick(gaps: list[float]) -> None:
+    """Notes by how much the loop was late, again and again, until it is cancelled."""
+    while True:
+        before = time.perf_counter()
+        await asyncio.sleep(TICK_SECONDS)
+        gaps.append(time.perf_counter() - before - TICK_SECONDS)
+
+
+async def stall(call: Callable[[], object]) -> float:
+    """The longest time for which the loop did nothing else while a thread made the call."""
+    ticking = asyncio.create_task(tick(gaps := [0.0]))
+    await asyncio.to_thread(call)
+    ticking.cancel()
+    await asyncio.gather(ticking, return_exceptions=True)
+    return max(gaps)
 
 
 def shown(seconds: float) -> str:

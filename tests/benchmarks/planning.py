@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 
 from exporter.cluster import Card, Cluster, Inventory, Node, Resources
 from exporter.planning.needed import Measurement
 from exporter.planning.overall import plan_all
 from exporter.planning.situation import Situation
-from tests.benchmarks.measure import cpu_seconds, ratio, shown
+from tests.benchmarks.measure import cpu_seconds, ratio, shown, stall
 
-HEADER = ("Nodes", "Replicas", "Models", "All plans", "Times the row above")
+HEADER = (
+    "Nodes",
+    "Replicas",
+    "Models",
+    "All plans (CPU)",
+    "Times the row above",
+    "Longest stall of the loop",
+)
 _GIB = 2**30
 
 
@@ -61,6 +69,7 @@ def rows() -> list[tuple[str, ...]]:
         assert all_plans(of)
         seconds = cpu_seconds(lambda of=of: all_plans(of), 3)  # type: ignore[misc]
         growth = ratio(seconds, before) if before else ""
-        found.append((f"{nodes:,}", f"{nodes * 5:,}", "200", shown(seconds), growth))
+        late = asyncio.run(stall(lambda of=of: all_plans(of)))  # type: ignore[misc]
+        found.append((f"{nodes:,}", f"{nodes * 5:,}", "200", shown(seconds), growth, shown(late)))
         before = seconds
     return found

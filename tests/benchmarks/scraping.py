@@ -10,6 +10,7 @@ import zlib
 from aiohttp import web
 
 from exporter.current import CurrentFleet
+from exporter.discovery.finding import Finding
 from exporter.exposition.fleet import Exposition
 from exporter.fetching.http import HttpClient
 from exporter.live import LivePlans
@@ -18,11 +19,10 @@ from exporter.settings import Settings
 from exporter.web.app import make_app
 from exporter.web.keys import WebState
 from exporter.web.metrics import gzip
-from tests.benchmarks.measure import cpu_seconds, shown
+from tests.benchmarks.measure import cpu_seconds, shown, tick
 from tests.benchmarks.rendering import Joins, filled, status
 
 REPLICAS = 1000
-TICK_SECONDS = 0.001
 SCRAPES = 60
 SCRAPE = """
 import sys, urllib.request
@@ -76,6 +76,7 @@ async def _stall() -> tuple[float, int]:
             clock=time.time,
             this_host="here",
             live=LivePlans(fleet, Settings, lambda *_: None),
+            finding=Finding(lambda: None, lambda *_: None),
         )
         runner = web.AppRunner(make_app(state), access_log=None)
         await runner.setup()
@@ -83,7 +84,7 @@ async def _stall() -> tuple[float, int]:
         url = f"http://127.0.0.1:{runner.addresses[0][1]}/metrics"
         others = [
             asyncio.create_task(_change(exposition)),
-            asyncio.create_task(_tick(gaps := [0.0])),
+            asyncio.create_task(tick(gaps := [0.0])),
         ]
         client = await asyncio.create_subprocess_exec(
             sys.executable, "-c", SCRAPE, url, str(SCRAPES)
@@ -107,10 +108,3 @@ async def _change(exposition: Exposition) -> None:
         exposition.update(status(number % REPLICAS, number // REPLICAS + 1))
         number += 1
         await asyncio.sleep(10 / REPLICAS)
-
-
-async def _tick(gaps: list[float]) -> None:
-    while True:
-        before = time.perf_counter()
-        await asyncio.sleep(TICK_SECONDS)
-        gaps.append(time.perf_counter() - before - TICK_SECONDS)

@@ -84,8 +84,10 @@ SILENT = """\
 lora_target_up{target="http://gone:8000",group="gone"} 0
 lora_target_failure{target="http://gone:8000",reason="connect"} 1
 lora_target_last_success_timestamp_seconds{target="http://gone:8000"} 1e9
+lora_exporter_discovery_failures_total{group="gone"} 3
+lora_exporter_discovery_last_success_timestamp_seconds{group="gone"} 1e9
 """
-"""A target that is down, which the demo does not have."""
+"""What the demo does not have: a target that is down, and discovery."""
 
 
 def _configuration(folder: Path, address: str, silent: str) -> Path:

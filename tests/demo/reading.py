@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from exporter.discovery.static import make_target
+from exporter.discovery.targets import make_target
 from exporter.fetching.ask import Asked, Asker, Memory
 from exporter.fetching.http import HttpClient
 from exporter.settings import TargetGroup

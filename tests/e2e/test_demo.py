@@ -94,6 +94,9 @@ async def test_prometheus_sees_the_demo_run_out_and_recover(exporter: Path, tmp_
         assert set((await prometheus.query("count(lora_target_ghosts > 0)")).values()) == {1.0}
         await prometheus.has('lora_free{model="llama-3.1-8b"} == 0')
         await prometheus.has('lora_waiting{model="llama-3.1-8b"} > 0')
+        await prometheus.has('lora_model_needed_replicas{model="llama-3.1-8b"} == 2')
+        victim = 'lora_model_would_preempt_replicas{model="llama-3.1-8b",victim="qwen2.5-7b"} == 1'
+        await prometheus.has(victim)
         full = 'increase(lora_replica_full_polls_total{model="llama-3.1-8b"}[1m]) > 0'
         await prometheus.has(full)
         await prometheus.has('lora_free{model="llama-3.1-8b"} > 0')
@@ -140,6 +143,10 @@ async def test_the_page_in_a_browser(exporter: Path, tmp_path: Path) -> None:
             return {row.split()[0] for row in rows} == MODELS
 
         await until(shows_all)
+        models = await page.locator("#models tbody tr").all_inner_texts()
+        assert {row.split()[0] for row in models} == MODELS
+        owners = await page.locator("#quotas tbody tr").all_inner_texts()
+        assert {row.split()[0] for row in owners} == {"research", "search", "support"}
         widths = await page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
         assert widths[0] <= widths[1]
         await page.get_by_role("link", name="Metrics").click()

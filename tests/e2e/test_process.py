@@ -157,7 +157,8 @@ async def test_a_file_is_reloaded_and_a_bad_one_is_not(exporter: Path, tmp_path:
                 assert response.status == 400
                 assert await response.text() == (
                     f"{file}:2: targets.0.statics: found an unknown key; wanted one of name, "
-                    "engine, static, model, replica_name, slots, auth, tls, state, ray_dashboard\n"
+                    "engine, static, model, replica_name, model_relabel, path_prefix, "
+                    "metrics_path, slots, headers, custom, auth, tls, state, ray_dashboard\n"
                 )
             assert await process.sample("lora_exporter_config_last_reload_successful") == "0.0"
             assert await process.sample(f'lora_target_up{{target="{one}",group="g"}}') == "1"

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 
 import pytest
 
-from exporter.engines import ENGINES
 from exporter.engines.base import Answer
-from exporter.engines.vllm import WANTED, split_names
-from exporter.fleet import AdapterState, Reading, Reason, ReplicaTable, SlotKind, Source, Target
+from exporter.engines.vllm import WANTED
+from exporter.fleet import AdapterState, Reading, Reason, SlotKind, Source
 from tests.support.captures import (
     VLLM,
     VLLM_TARGET,
@@ -19,63 +17,7 @@ from tests.support.captures import (
     vllm_answers,
     vllm_case,
 )
-
-VLLM_ENGINE = ENGINES["vllm"]
-NOW = 1_796_000_000.0
-
-
-def info(running: str, waiting: str = "", at: float = NOW, max_lora: str = "2") -> str:
-    """A line of vllm:lora_requests_info, escaped as Prometheus's clients escape."""
-    labels = ",".join(
-        f'{name}="{_escaped(value)}"'
-        for name, value in (
-            ("max_lora", max_lora),
-            ("running_lora_adapters", running),
-            ("waiting_lora_adapters", waiting),
-        )
-    )
-    return f"vllm:lora_requests_info{{{labels}}} {at!r}"
-
-
-def running(requests: float, engine: str = "0") -> str:
-    """A line of vllm:num_requests_running."""
-    return f'vllm:num_requests_running{{engine="{engine}",model_name="base-model"}} {requests}'
-
-
-def _escaped(value: str) -> str:
-    return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
-
-
-def models_of(*adapters: str) -> bytes:
-    """What /v1/models says with these adapters."""
-    rows = [{"id": "base-model", "parent": None, "root": "/secret/weights"}]
-    rows += [{"id": name, "parent": "base-model", "root": "/secret/lora"} for name in adapters]
-    return json.dumps({"object": "list", "data": rows}).encode()
-
-
-def read(
-    *lines: str,
-    models: bytes | None = b'{"data": []}',
-    version: str | None = None,
-    now: float = NOW,
-    target: Target = VLLM_TARGET,
-) -> Reading:
-    """The reading of an exposition with these lines."""
-    metrics = "".join(f"{line}\n" for line in ("# HELP a comment", *lines))
-    told = None if version is None else json.dumps({"version": version}).encode()
-    return VLLM_ENGINE.read(target, vllm_answers(metrics.encode(), models, told), now)
-
-
-def row(reading: Reading) -> ReplicaTable:
-    """The only replica of a reading."""
-    assert reading.table is not None
-    (only,) = reading.table.replicas
-    return only
-
-
-def names(table: ReplicaTable, state: AdapterState) -> set[str]:
-    """Adapters in a state."""
-    return {adapter.name for adapter in table.adapters if adapter.state is state}
+from tests.support.vllm_lines import NOW, VLLM_ENGINE, info, models_of, names, read, row, running
 
 
 @pytest.mark.parametrize("turn", range(3))
@@ -185,20 +127,6 @@ def test_the_engines_max_outranks_the_operators() -> None:
     assert row(read(info("a"), running(1), target=replace(VLLM_TARGET, max=9))).max == 2
 
 
-def test_several_api_servers_before_the_first_step_are_not_without_lora() -> None:
-    case = vllm_case("0.32.0/api-server-count-2/q0-start")
-    assert b"lora_requests_info" not in case.answers["metrics"].body
-    reading = case.read()
-    assert reading.up
-    assert row(reading).max is None
-
-
-def test_several_api_servers_are_not_without_lora_even_if_no_model_is_told() -> None:
-    case = vllm_case("0.32.0/api-server-count-2/q0-start")
-    answers = vllm_answers(case.answers["metrics"].body, None, None)
-    assert VLLM_ENGINE.read(VLLM_TARGET, answers, case.now).up
-
-
 def test_no_series_and_no_adapters_means_started_without_lora() -> None:
     reading = read(running(2))
     assert reading.reason is Reason.NO_LORA
@@ -236,94 +164,6 @@ def test_a_page_instead_of_metrics_is_a_matter_of_format() -> None:
     assert "secret" not in reading.detail
 
 
-def test_data_parallel_multiplies_max_by_the_engines() -> None:
-    table = row(read(info("a"), running(1, "0"), running(0, "1"), running(0, "2")))
-    assert (table.max, table.used) == (6, 1)
-    assert table.source is Source.ACTIVITY_UPPER_BOUND
-
-
-def test_data_parallel_union_hides_that_both_engines_hold_the_same_adapters() -> None:
-    table = row(read(info("a,b"), running(2, "0"), running(3, "1")))
-    assert (table.max, table.used, table.free) == (4, 4, 0)
-
-
-def test_data_parallel_used_is_bounded_by_the_requests_of_each_engine() -> None:
-    table = row(read(info("a,b"), running(1, "0"), running(2, "1")))
-    assert (table.used, table.free) == (3, 1)
-
-
-def test_data_parallel_used_is_bounded_by_the_distinct_adapters_on_each_engine() -> None:
-    table = row(read(info("a"), running(5, "0"), running(5, "1")))
-    assert (table.used, table.free) == (2, 2)
-
-
-def test_data_parallel_used_is_never_below_the_distinct_adapters() -> None:
-    # The gauges were set a moment before the series.
-    table = row(read(info("a,b,c"), running(1, "0"), running(0, "1")))
-    assert table.used == 3
-
-
-def test_data_parallel_counts_the_requests_of_one_engine_together() -> None:
-    lines = [
-        f'vllm:num_requests_running{{engine="{engine}",model_name="{name}"}} 1'
-        for engine in "01"
-        for name in ("m", "alias")
-    ]
-    table = row(read(info("a,b"), *lines))
-    assert (table.max, table.used) == (4, 4)
-
-
-def test_the_recorded_load_of_data_parallel_stays_between_its_bounds() -> None:
-    """Ten requests over five adapters, and one of the base model, until all are done."""
-    text = (VLLM / "0.32.0/data-parallel-2/x-traffic-6adapters.timeline.txt").read_text()
-    moments = re.split(r"^## t=\S+ unix=([\d.]+) .*\n", text, flags=re.MULTILINE)[1:]
-    full = 0
-    for at, body in zip(moments[::2], moments[1::2], strict=True):
-        if not body.strip():
-            continue
-        answers = vllm_answers(b"# HELP a comment\n" + body.encode(), None, None)
-        table = row(VLLM_ENGINE.read(VLLM_TARGET, answers, float(at)))
-        distinct = len(names(table, AdapterState.ACTIVE))
-        assert table.max == 4
-        assert table.used is not None
-        assert distinct <= table.used <= 4
-        if table.requests_deferred and table.used == 4 and distinct == 2:
-            full += 1
-    assert full > 10
-
-
-def test_summed_timestamps_are_ambiguous_and_counters_are_kept() -> None:
-    case = vllm_case("0.32.0/api-server-count-2/q3-after")
-    reading = case.read()
-    table = row(reading)
-    assert reading.reason is Reason.AMBIGUOUS
-    assert (table.max, table.used, table.free, table.waiting) == (None, None, None, None)
-    assert (table.generation_tokens, table.registered) == (4824, 2)
-    # One server's view only.
-    assert (table.requests_running, table.requests_waiting, table.requests_deferred) == (
-        None,
-        None,
-        None,
-    )
-
-
-@pytest.mark.parametrize(("ahead", "reason"), [(299.0, None), (301.0, Reason.AMBIGUOUS)])
-def test_clocks_may_differ_by_five_minutes(ahead: float, reason: Reason | None) -> None:
-    assert read(info("a", at=NOW + ahead), running(1)).reason is reason
-
-
-def test_one_summed_timestamp_that_is_not_the_present_is_ambiguous_too() -> None:
-    lines = [info("", "", 2 * NOW), info("a", "a", NOW)]
-    assert read(*lines, running(12)).reason is Reason.AMBIGUOUS
-
-
-def test_the_engines_own_clock_decides_what_is_now() -> None:
-    answers = dict(vllm_answers(f"{info('a', at=NOW)}\n{running(1)}\n".encode(), None, None))
-    answers["metrics"] = Answer(b"# HELP\n" + answers["metrics"].body, date=NOW + 1)
-    reading = VLLM_ENGINE.read(VLLM_TARGET, answers, NOW + 4000)
-    assert (reading.up, row(reading).used) == (True, 1)
-
-
 def test_a_stale_newest_sample_with_running_requests_does_not_tell_the_present() -> None:
     table = row(read(info("a", at=NOW - 31), running(1)))
     assert (table.max, table.used, table.free, table.waiting) == (2, None, None, None)
@@ -342,126 +182,6 @@ def test_an_old_empty_sample_is_right_while_nothing_runs() -> None:
 def test_used_above_max_stays_visible_and_free_is_0() -> None:
     table = row(read(info("a,b,c"), running(3)))
     assert (table.max, table.used, table.free) == (2, 3, 0)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "a,b",
-        ",",
-        'say "hi"',
-        "two\nlines",
-        "back\\slash",
-        "\\n",
-        "ends with \\",
-        "{brace=}",
-        "Grüße-\u4f60\u597d-\U0001f600",
-        "x" * 300,
-        " blank ",
-        "cr\rlf",
-        "next\x85line\u2028",
-    ],
-)
-def test_a_name_comes_out_as_it_went_in(name: str) -> None:
-    table = row(read(info(f"a,{name}"), running(2), models=models_of("a", name)))
-    assert names(table, AdapterState.ACTIVE) == {"a", name}
-    assert table.used == 2
-
-
-def test_a_comma_is_a_separator_unless_a_registered_name_has_it() -> None:
-    assert row(read(info("a,b"), running(1), models=models_of("a,b"))).used == 1
-    assert row(read(info("a,b"), running(2), models=models_of("a", "b"))).used == 2
-    assert row(read(info("a,b"), running(2), models=None)).used == 2
-
-
-@pytest.mark.parametrize(
-    ("joined", "known", "split"),
-    [
-        ("", set(), []),
-        ("", {""}, []),
-        ("a", set(), ["a"]),
-        ("a,b,c", {"b"}, ["a", "b", "c"]),
-        ("a,b,c", {"b,c"}, ["a", "b,c"]),
-        ("a,b,c", {"a,b", "c"}, ["a,b", "c"]),
-        ("a,b,c", {"a", "a,b", "b,c"}, ["a", "b,c"]),
-        ("a,b", {"a", "b", "a,b"}, ["a,b"]),
-        ("a,b,a,b", {"a,b"}, ["a,b", "a,b"]),
-        ("a,b,c,d", {"a", "b", "d", "c,d", "a,b,c"}, ["a,b,c", "d"]),
-        (",", {","}, [","]),
-        ("x,,", {","}, ["x", ","]),
-    ],
-)
-def test_names_are_split_into_the_fewest_unknown_then_the_fewest(
-    joined: str, known: set[str], split: list[str]
-) -> None:
-    assert split_names(joined, frozenset(known)) == split
-
-
-def test_names_of_nothing_but_commas_do_not_hold_up_the_loop() -> None:
-    hostile = "," * 2000 + "x"
-    assert len(split_names("," * 8000, frozenset({hostile}))) == 8001
-    assert len(split_names("a," * 1000 + "a", frozenset({"," * 16}))) == 1001
-
-
-def test_an_adapter_may_have_the_name_of_the_base_model() -> None:
-    table = row(read(info("base-model"), running(1), models=models_of("base-model", "b")))
-    assert (table.registered, table.used) == (2, 1)
-    assert names(table, AdapterState.ACTIVE) == {"base-model"}
-    assert table.model == "base-model"
-
-
-def test_aliases_of_the_base_model_are_no_adapters() -> None:
-    case = vllm_case("0.32.0/no-lora/q0-start")
-    table = row(case.read())
-    assert b"alias-model" in case.answers["models"].body
-    assert (table.registered, table.adapters, table.model) == (0, (), "base-model")
-
-
-def test_model_rows_of_routers_lack_fields() -> None:
-    rows = [
-        {"id": "base-model", "root": None},
-        {"id": "a", "root": None, "parent": "base-model"},
-        {"id": None, "parent": "base-model"},
-        {"parent": "base-model"},
-        "no row",
-    ]
-    table = row(read(info(""), running(0), models=json.dumps({"data": rows}).encode()))
-    assert (table.registered, names(table, AdapterState.REGISTERED)) == (1, {"a"})
-
-
-def test_refused_models_leave_the_slots_known() -> None:
-    reading = read(info("a,b"), running(2), models=None)
-    table = row(reading)
-    assert reading.up
-    assert (table.max, table.used, table.registered) == (2, 2, None)
-
-
-def test_a_broken_list_of_models_leaves_the_slots_known() -> None:
-    table = row(read(info("a"), running(1), models=b"<html>"))
-    assert (table.used, table.registered) == (1, None)
-
-
-def test_paths_of_weights_are_never_shown() -> None:
-    reading = read(info("a"), running(1), models=models_of("a", "b"))
-    assert "secret" not in repr(reading)
-
-
-def test_the_model_is_the_first_served_name_unless_the_group_renames_it() -> None:
-    assert row(read(info("a"), running(1))).model == "base-model"
-    renamed = replace(VLLM_TARGET, model="base-model@staging")
-    assert row(read(info("a"), running(1), target=renamed)).model == "base-model@staging"
-
-
-def test_the_models_first_alias_names_it_where_the_series_do_not() -> None:
-    rows = [{"id": "base-model", "parent": None}, {"id": "alias-model", "parent": None}]
-    models = json.dumps({"data": rows}).encode()
-    table = row(read(info("a"), "vllm:num_requests_running 1", models=models))
-    assert table.model == "base-model"
-
-
-def test_the_model_is_never_empty() -> None:
-    table = row(read(info("a"), "vllm:num_requests_running 1", models=None))
-    assert table.model == VLLM_TARGET.group
 
 
 def test_counters_are_added_over_engines_and_created_is_no_counter() -> None:
@@ -543,126 +263,6 @@ def test_a_max_lora_that_is_no_number_is_a_matter_of_format() -> None:
 def test_metrics_may_come_with_exemplars_and_timestamps() -> None:
     lines = [f"{info('a')} 1796000000000", f'{running(1)} # {{trace_id="x"}} 1.0']
     assert row(read(*lines)).used == 1
-
-
-# Builds that tell which adapters are resident.
-
-
-def loaded(
-    name: str, level: str = "gpu", pinned: str = "false", engine: str = "0", value: int = 1
-) -> str:
-    """A line of vllm:lora_adapter_loaded."""
-    return (
-        f'vllm:lora_adapter_loaded{{engine="{engine}",adapter_name="{name}",level="{level}",'
-        f'pinned="{pinned}"}} {value}'
-    )
-
-
-def test_resident_adapters_are_idle_unless_active() -> None:
-    table = row(
-        read(info("a", max_lora="3"), running(1), loaded("a"), loaded("b"), models=models_of("c"))
-    )
-    assert (table.max, table.used, table.free, table.resident) == (3, 1, 2, 2)
-    assert names(table, AdapterState.ACTIVE) == {"a"}
-    assert names(table, AdapterState.IDLE) == {"b"}
-    assert names(table, AdapterState.REGISTERED) == {"c"}
-    assert table.source is Source.RESIDENCY
-
-
-def test_pinned_adapters_hold_their_slots() -> None:
-    table = row(read(info("a", max_lora="3"), running(1), loaded("a"), loaded("b", pinned="true")))
-    assert (table.used, table.free) == (2, 1)
-
-
-def test_a_resident_adapter_counts_under_cpu_too_but_once() -> None:
-    table = row(read(info("a"), running(1), loaded("a", "cpu"), loaded("a"), loaded("b", "cpu")))
-    assert (table.resident, table.used) == (1, 1)
-    assert names(table, AdapterState.OFFLOADED) == {"b"}
-
-
-@pytest.mark.parametrize("turn", range(2))
-def test_a_resident_adapter_is_idle_whichever_level_comes_first(turn: int) -> None:
-    lines = [loaded("a"), loaded("a", "cpu")]
-    table = row(read(info(""), running(0), *lines[turn:], *lines[:turn]))
-    assert names(table, AdapterState.IDLE) == {"a"}
-    assert names(table, AdapterState.OFFLOADED) == set()
-
-
-def test_a_resident_adapter_does_not_wait_for_a_slot() -> None:
-    table = row(read(info("a", "b,c", max_lora="3"), running(1), loaded("a"), loaded("b")))
-    assert table.waiting == 1
-    assert names(table, AdapterState.WAITING) == {"c"}
-    assert names(table, AdapterState.IDLE) == {"b"}
-
-
-def test_ranks_repeat_one_slot() -> None:
-    ranks = [
-        f'vllm:lora_adapter_loaded{{engine="0",adapter_name="a",level="gpu",rank="{rank}"}} 1'
-        for rank in range(4)
-    ]
-    assert row(read(info("a"), running(1), *ranks)).resident == 1
-
-
-def test_an_adapter_that_left_keeps_its_series_at_0() -> None:
-    table = row(read(info("a"), running(1), loaded("a"), loaded("b", value=0)))
-    assert table.resident == 1
-    assert names(table, AdapterState.IDLE) == set()
-
-
-def test_each_of_two_engines_has_slots_of_its_own() -> None:
-    table = row(
-        read(
-            info("a,b"),
-            running(2, "0"),
-            running(1, "1"),
-            *(loaded(name, engine="0") for name in ("a", "b")),
-            *(loaded(name, engine="1") for name in ("a", "c")),
-        )
-    )
-    assert (table.max, table.resident, table.used, table.free) == (4, 4, 3, 1)
-    assert table.source is Source.RESIDENCY
-
-
-def test_the_engines_maximum_is_taken_where_told() -> None:
-    limits = [f'vllm:max_gpu_lora_adapters{{engine="{engine}"}} 3' for engine in "01"]
-    lines = [running(1, "0"), running(0, "1"), *limits]
-    assert row(read(info("a"), *lines, loaded("a"))).max == 6
-
-
-def test_a_maximum_without_an_engine_is_that_of_each_engine() -> None:
-    lines = [running(1, "0"), running(0, "1"), "vllm:max_gpu_lora_adapters 3"]
-    assert row(read(info("a"), *lines)).max == 6
-
-
-def test_resident_and_maximum_may_be_told_without_names() -> None:
-    table = row(
-        read(
-            info("a"),
-            running(1),
-            'vllm:num_gpu_loaded_lora_adapters{engine="0"} 2',
-            'vllm:num_cpu_loaded_lora_adapters{engine="0"} 4',
-            'vllm:max_gpu_lora_adapters{engine="0"} 3',
-        )
-    )
-    assert (table.max, table.resident, table.used) == (3, 2, 1)
-
-
-def test_residency_is_told_before_the_first_request() -> None:
-    reading = read(running(0), loaded("b"), 'vllm:max_gpu_lora_adapters{engine="0"} 2')
-    table = row(reading)
-    assert reading.up
-    assert (table.max, table.resident) == (2, 1)
-    assert names(table, AdapterState.IDLE) == {"b"}
-
-
-@pytest.mark.parametrize("value", ["1e308", "1e300", "-1", "0.75"])
-def test_a_maximum_that_is_no_count_is_unknown(value: str) -> None:
-    limits = [f'vllm:max_gpu_lora_adapters{{engine="{engine}"}} {value}' for engine in "01"]
-    table = row(read(running(0, "0"), running(0, "1"), *limits))
-    assert table.max is None
-
-
-# Detection.
 
 
 @pytest.mark.parametrize(

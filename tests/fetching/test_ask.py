@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from exporter.discovery.static import make_target
+from exporter.discovery.targets import make_target
 from exporter.fetching.ask import Asked, Asker, Memory
 from exporter.fetching.http import HttpClient
 from exporter.fleet import Reason, Source

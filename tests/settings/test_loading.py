@@ -109,6 +109,14 @@ def test_paths_start_at_the_folder_of_the_file(
     assert settings.measurements.file == tmp_path / "measured.yml"
 
 
+def test_lists_of_targets_start_there_too_whether_or_not_they_exist(tmp_path: Path) -> None:
+    file = tmp_path / "config.yml"
+    file.write_text('targets: [{name: g, file: {paths: ["lists/*.json", "/etc/t.yml"]}}]\n')
+    (group,) = load(file).targets
+    assert group.file is not None
+    assert group.file.paths == (f"{tmp_path}/lists/*.json", "/etc/t.yml")
+
+
 def test_a_bad_file_of_measurements_is_a_bad_configuration(tmp_path: Path) -> None:
     (tmp_path / "measured.yml").write_text("m: [{tokens_per_second: -1}]")
     file = tmp_path / "config.yml"

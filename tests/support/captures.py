@@ -1,7 +1,10 @@
 """Recorded bodies of real engines, as the readings that the exporter makes of them.
 
 `tests/captures/<engine>/<version>/…` holds what servers sent; `times.json` beside the bodies says
-when (unix seconds), because readers judge ages.
+when (unix seconds), because readers judge ages. For most engines each folder below a version is one
+moment: a file for each answer, named by its key, with the status as its suffix where it was refused
+(`models.401`); `target.json` says how the target is set up; `README.md` of the version says whether
+the bodies were recorded or made from a published schema.
 
 A golden is what a reading must be, as JSON (`tests/engines/test_golden.py`) and as text
 (`tests/exposition/test_golden.py`), under `tests/golden/` at the path of its capture. To write
@@ -26,7 +29,7 @@ from exporter.current import name_replicas
 from exporter.engines import ENGINES
 from exporter.engines.base import Answer, Answers
 from exporter.engines.twinkle import STATE_PATTERNS
-from exporter.fleet import Reading, Reason, Target, TargetStatus
+from exporter.fleet import CustomMap, Reading, Reason, SlotKind, Target, TargetStatus
 
 CAPTURES = Path(__file__).parent.parent / "captures"
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -275,10 +278,58 @@ def twinkle_cases() -> tuple[Case, ...]:
     return tuple(cases)
 
 
+MOMENT = 1796074000.0
+"""When the bodies of folders were sent (unix seconds)."""
+
+
+@cache
+def folder_cases() -> tuple[Case, ...]:
+    """Each moment of the engines that have a folder for each."""
+    folders = (path for path in sorted(CAPTURES.glob("*/*/*")) if path.is_dir())
+    others = (path for path in folders if path.parts[-3] not in ("vllm", "twinkle"))
+    return tuple(
+        Case(without_prefix(path), _target_of(path), _answers_of(path), MOMENT) for path in others
+    )
+
+
+def folder_case(path: str) -> Case:
+    """One of these, for instance `sglang/0.5.23/traffic`."""
+    return next(case for case in folder_cases() if case.path == path)
+
+
+def _target_of(folder: Path) -> Target:
+    told: dict[str, Any] = {"engine": folder.parts[-3]}
+    if (folder / "target.json").is_file():
+        told |= json.loads((folder / "target.json").read_text())
+    if "custom" in told:
+        custom = told["custom"]
+        kind = SlotKind(custom["slot_kind"])
+        told["custom"] = CustomMap(
+            **custom | {"slot_kind": kind, "paths": tuple(custom["paths"].items())}
+        )
+    return Target("http://replica-0.test:8000", "serving", **told)
+
+
+def _answers_of(folder: Path) -> Answers:
+    answers = {}
+    for path in sorted(folder.iterdir()):
+        if path.name == "target.json":
+            continue
+        suffix = path.suffix.removeprefix(".")
+        if suffix.isdecimal():
+            reason = Reason.AUTH if suffix == "401" else Reason.STATUS
+            answers[path.stem] = Answer(
+                status=int(suffix), reason=reason, detail=f"the target answered {suffix}"
+            )
+        else:
+            answers[path.stem] = Answer(path.read_bytes(), status=200)
+    return answers
+
+
 @cache
 def cases() -> tuple[Case, ...]:
     """All recorded moments."""
-    return (*vllm_cases(), *twinkle_cases())
+    return (*vllm_cases(), *twinkle_cases(), *folder_cases())
 
 
 def check_golden(name: str, text: str) -> None:

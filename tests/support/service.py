@@ -13,7 +13,7 @@ from exporter.service import Service
 from exporter.settings import Poll, Probe, Settings, TargetGroup, Web
 from tests.support.programs import until
 
-QUICK = Poll(interval="100ms", timeout="100ms", stale_after="1s")
+QUICK = Poll(interval="200ms", timeout="200ms", stale_after="1s")
 
 
 def settings(

@@ -16,6 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 
 from exporter.catalogue import FAMILIES
 from exporter.documents import ConfigError, Problem
+from exporter.engines import ENGINES
 from exporter.fleet import Reason
 from exporter.settings import Poll, Settings
 from exporter.web.metrics import accepts_gzip
@@ -193,9 +194,14 @@ async def test_a_reload_swaps_the_targets() -> None:
         async with serving(settings(one, lifecycle=True), load) as client:
             await client.ready()
             assert await client.post("/-/reload") == (200, "Reloaded.\n")
-            await client.ready()
+            series = f'lora_target_up{{target="{two}",group="g"}}'
+
+            async def is_polled() -> bool:
+                return await client.sample(series) == "1"
+
+            await until(is_polled)
             _, text = await client.get("/metrics")
-    assert f'lora_target_up{{target="{two}",group="g"}} 1' in text
+            assert (await client.get("/-/ready"))[0] == 200, "targets that come do not change that"
     assert one not in text
 
 
@@ -318,7 +324,14 @@ async def test_probes_that_name_no_target(query: str) -> None:
 async def test_a_probe_of_an_unknown_engine() -> None:
     async with serving(settings(allow=("127.0.0.0/8",))) as client:
         status, text = await probe(client, "http://127.0.0.1:1", "&engine=x")
-    assert (status, text) == (400, "engine: wanted one of auto, vllm, twinkle\n")
+    assert (status, text) == (400, f"engine: wanted one of auto, {', '.join(ENGINES)}\n")
+
+
+async def test_a_mapping_cannot_be_asked_for_where_there_is_none() -> None:
+    async with serving(settings(allow=("127.0.0.0/8",))) as client:
+        status, text = await probe(client, "http://127.0.0.1:1", "&engine=custom")
+    assert status == 200
+    assert 'lora_target_failure{target="http://127.0.0.1:1",reason="unsupported"} 1' in text
 
 
 async def test_a_probe_ends_before_the_scrape_does() -> None:

@@ -1,0 +1,1 @@
+"""Prometheus rules on LoRA capacity, their tests and runbooks."""

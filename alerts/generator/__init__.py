@@ -1,0 +1,1 @@
+"""Renders the rules from `alerts/inputs.yml`: `python -m alerts.generator [--check]`."""
