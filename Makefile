@@ -13,7 +13,7 @@ LOCK := $(BIN)/uv pip compile --quiet --no-config --default-index https://pypi.o
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run setup test packages lint readme alerts types wheel bench lock image clean
+.PHONY: help run setup test packages lint readme alerts dashboards types wheel bench lock image clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 10
@@ -37,12 +37,16 @@ lint: $(VENV)/.dev ## check style, format and the layers' imports
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/readme_tables.py --check
 	$(BIN)/python -m alerts.generator --check
+	$(BIN)/python -m dashboards.generator --check
 
 readme: $(VENV)/.dev ## write the generated tables of README.md anew
 	$(BIN)/python scripts/readme_tables.py
 
 alerts: $(VENV)/.dev ## write the rules in alerts/ anew from alerts/inputs.yml
 	$(BIN)/python -m alerts.generator
+
+dashboards: $(VENV)/.dev ## write the dashboards in dashboards/ anew
+	$(BIN)/python -m dashboards.generator
 
 types: $(VENV)/.dev ## check the types
 	$(BIN)/mypy

@@ -1,0 +1,1 @@
+"""Grafana dashboards, and the generator that writes them."""

@@ -1,0 +1,1 @@
+"""Writes the dashboards, one module for each, with Grafana's own types."""
