@@ -30,10 +30,11 @@ def _polls() -> Panel:
 
     return graph(
         "Polls and failures",
-        "Per minute and exporter.",
+        "Polls, those that failed, and plannings that failed, per minute and exporter.",
         [
             Query(rate("lora_target_polls_total"), "{{instance}} polls"),
             Query(rate("lora_target_poll_failures_total"), "{{instance}} failures"),
+            Query(rate("lora_exporter_plan_failures_total"), "{{instance}} plan failures"),
         ],
         Look(unit="suffix: /min"),
         stepped=False,

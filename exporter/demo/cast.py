@@ -14,6 +14,29 @@ def _shift(name: str, starts: float, ends: float) -> Shift:
     return Shift(name, starts, ends - starts)
 
 
+_QWEN3_ADAPTERS = (
+    "acme-support",
+    "globex-contracts",
+    "initech-invoices",
+    "umbrella-triage",
+    "hooli-search,eu",
+    "sql-writer-v3",
+    "legal-clauses-de",
+    "soylent-recipes",
+    "meeting-minutes-fr",
+    "ticket-router",
+    "oscorp-lab-notes",
+    "wonka-catalogue",
+    "dunder-paper-orders",
+    "vandelay-imports",
+    "meeting-minutes-de",
+    "product-copy-it",
+    "acme-support-2025",
+    "globex-contracts-rc1",
+    "wayne-travel",
+)
+"""Registered on both replicas, as a router may send each request to either."""
+
 QWEN3_0 = VllmReplica(
     name="qwen3-8b-0",
     model="qwen3-8b",
@@ -32,7 +55,7 @@ QWEN3_0 = VllmReplica(
         _shift("soylent-recipes", 130, 210),
         _shift("meeting-minutes-fr", 185, 225),
     ),
-    unused=("acme-support-2025", "globex-contracts-rc1", "wayne-travel"),
+    unused=_QWEN3_ADAPTERS,
 )
 
 QWEN3_1 = VllmReplica(
@@ -53,7 +76,7 @@ QWEN3_1 = VllmReplica(
         _shift("product-copy-it", 125, 190),
         _shift("umbrella-triage", 200, 230),
     ),
-    unused=("acme-support-2025", "wayne-travel"),
+    unused=_QWEN3_ADAPTERS,
 )
 
 LLAMA31_0 = VllmReplica(
