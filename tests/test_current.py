@@ -141,3 +141,15 @@ def test_the_operators_name_wins(fleet: CurrentFleet) -> None:
     fleet.add(target(URL, replica="mine"))
     fleet.record(URL, asked(replica()), 100.0)
     assert [r.replica_id for r in status(fleet, 100.0).replicas] == ["mine"]
+
+
+def test_a_step_of_the_wall_clock_neither_drops_nor_keeps_a_table() -> None:
+    wall = 1_000_000.0
+    current = CurrentFleet(Exposition(10), STALE_AFTER, "this-host", lambda: wall)
+    current.add(target())
+    current.record(URL, asked(replica()), 100.0)
+    wall -= 3600.0
+    current.record(URL, asked(reason=Reason.TIMEOUT), 110.0)
+    one = status(current, 129.0)
+    assert (one.last_success, one.table_at, len(one.replicas)) == (1_000_000.0, 100.0, 1)
+    assert status(current, 130.0).replicas == ()

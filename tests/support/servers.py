@@ -37,21 +37,24 @@ async def http_server(
 async def raw_server(serve: Raw) -> AsyncIterator[str]:
     """A TCP server that says what it likes; gives its HTTP address."""
     tasks: set[asyncio.Task[None]] = set()
+    writers: set[asyncio.StreamWriter] = set()
 
-    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # Cancelled, a handler is done; and a client that gives up before it asked is no mistake
+        # of the server's.
+        with contextlib.suppress(
+            ConnectionError, asyncio.CancelledError, asyncio.IncompleteReadError
+        ):
+            await serve(reader, writer)
+        writers.discard(writer)
+        writer.close()
+
+    def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # Known at once, so that one whose task has not begun yet is closed too.
+        writers.add(writer)
+        task = asyncio.create_task(answer(reader, writer))
         tasks.add(task)
-        try:
-            # Cancelled, a handler is done: asyncio's streams would log the cancellation.
-            # A client that gives up before it asked is no mistake of the server's either.
-            with contextlib.suppress(
-                ConnectionError, asyncio.CancelledError, asyncio.IncompleteReadError
-            ):
-                await serve(reader, writer)
-        finally:
-            tasks.discard(task)
-            writer.close()
+        task.add_done_callback(tasks.discard)
 
     server = await asyncio.start_server(handle, "127.0.0.1", 0)
     try:
@@ -61,6 +64,10 @@ async def raw_server(serve: Raw) -> AsyncIterator[str]:
         for task in tuple(tasks):
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        for writer in writers:
+            writer.close()
+        # Transports are closed in the loop's next round.
+        await asyncio.sleep(0)
 
 
 async def read_head(reader: asyncio.StreamReader) -> bytes:
