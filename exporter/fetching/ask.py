@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from exporter.engines import AUTO, ENGINES, detect, detection_requests
@@ -23,6 +24,11 @@ FALLBACK_SECONDS = 60.0
 
 _NOBODY = frozenset({Reason.CONNECT, Reason.TLS, Reason.TIMEOUT})
 """Where all pages of a turn have one of these, the address need not be asked for others."""
+
+LARGE_BYTES = 512 * 1024
+"""Answers that are larger are read in a thread."""
+# A thread of its own, as the loop's may all wait for name servers.
+_READERS = ThreadPoolExecutor(1, "reading")
 
 Clock = Callable[[], float]
 
@@ -106,7 +112,7 @@ class Asker:
                 memory.fallback_until.clear()
             memory.engine, memory.reader = engine, engine.name
             answers = await self._fetch(target, engine, memory, deadline, exchanges)
-            reading = relabelled(target, engine.read(target, answers, self._clock()))
+            reading = relabelled(target, await self._read(target, engine, answers))
         if reading.table is None:
             # The target may come back as another version, or as another engine.
             memory.answers.clear()
@@ -121,6 +127,13 @@ class Asker:
         )
         note = next(refused, "")
         return Asked(reading, name, tuple(exchanges), loop.time() - started, note)
+
+    async def _read(self, target: Target, engine: Engine, answers: dict[str, Answer]) -> Reading:
+        if sum(map(_size, answers.values())) < LARGE_BYTES:
+            return engine.read(target, answers, self._clock())
+        # Half a million adapters take seconds, in which others want to be polled and scraped.
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(_READERS, engine.read, target, answers, self._clock())
 
     async def _detect(
         self, target: Target, seconds: float, exchanges: list[Exchange]
@@ -208,6 +221,11 @@ class Asker:
             answer = await self._http.get(request, self._client, deadline)
         exchanges.append(Exchange(request, answer, loop.time() - started))
         return answer
+
+
+def _size(answer: Answer) -> int:
+    """Bytes that are to be read."""
+    return len(answer.body) + sum(map(len, (answer.entries or {}).values()))
 
 
 def _undetected(exchanges: list[Exchange]) -> Reading:

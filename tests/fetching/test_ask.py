@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from aiohttp import web
 
 from exporter.discovery.targets import make_target
-from exporter.fetching.ask import Asked, Asker, Memory
+from exporter.engines import ENGINES
+from exporter.engines.base import Answers
+from exporter.fetching.ask import LARGE_BYTES, Asked, Asker, Memory
 from exporter.fetching.http import HttpClient
-from exporter.fleet import Reason, Source
+from exporter.fleet import Reading, Reason, Source, Target
 from exporter.settings import Slots, State, TargetGroup
 from tests.support import servers
-from tests.support.servers import Handler, http_server, raw_server, text_handler, vllm_routes
+from tests.support.servers import (
+    Handler,
+    http_server,
+    raw_server,
+    text_handler,
+    vllm_routes,
+    vllm_text,
+)
 
 CAPACITY = '{"max_loras":5,"used_loras":2,"free_loras":3}'
 
@@ -195,3 +206,21 @@ async def test_a_failed_poll_forgets_what_may_have_changed(http: HttpClient) -> 
     assert asked.reading.reason is Reason.CONNECT
     assert memory.engine is None
     assert memory.answers == {}
+
+
+async def test_large_answers_are_read_off_the_loop(
+    http: HttpClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+    vllm = ENGINES["vllm"]
+
+    def read(target: Target, answers: Answers, now: float) -> Reading:
+        seen.append(threading.current_thread().name.partition("_")[0])
+        return vllm.read(target, answers, now)
+
+    monkeypatch.setattr("exporter.fetching.ask.ENGINES", {"vllm": replace(vllm, read=read)})
+    many = ",".join(f"adapter-{n:09}" for n in range(LARGE_BYTES // 18))
+    for running in ("a", many):
+        async with http_server(vllm_routes(vllm_text(running))) as url:
+            assert (await ask(http, VLLM, url)).reading.up
+    assert seen == ["MainThread", "reading"]
