@@ -28,8 +28,8 @@ test: packages lint types ## run every check and every test
 	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
 
 packages:
-	@scripts/debian-packages.sh promtool=prometheus redis-server=redis-server chromium=chromium \
-		dnsmasq=dnsmasq-base
+	@scripts/debian-packages.sh promtool=prometheus amtool=prometheus-alertmanager \
+		redis-server=redis-server chromium=chromium dnsmasq=dnsmasq-base
 
 lint: $(VENV)/.dev ## check style, format and the layers' imports
 	$(BIN)/ruff check
