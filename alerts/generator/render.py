@@ -56,7 +56,7 @@ def alert_rule(alert: Alert, inputs: Inputs) -> dict[str, Any]:
         "labels": {"severity": alert.severity},
         "annotations": {
             "summary": alert.summary,
-            "description": alert.description,
+            "description": alert.description + alert.room,
             "runbook_url": f"{inputs.runbook_url}/{alert.name}.md",
             "dashboard_url": f"{inputs.dashboard_url}{alert.dashboard}",
         },

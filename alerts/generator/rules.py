@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 
 from alerts.generator.inputs import AlertLimits, Inputs, Severity
 from alerts.generator.promql import Scope, indent
+from alerts.generator.room import room
 
 L = TypeVar("L", bound=AlertLimits)
 
@@ -116,6 +117,8 @@ class Alert:
     scope: Scope
     card: bool = True
     """Whether class and owner are added, for which the value needs a label `model`."""
+    room: str = ""
+    """A template that follows the description."""
 
     def expr(self) -> str:
         """The whole expression."""
@@ -153,6 +156,8 @@ class Definition(Generic[L]):
     expression: Callable[[Context, L], Either]
     text: Callable[[Context, L], Text]
     card: bool = True
+    room: bool = False
+    """Whether the text goes on with how many more replicas fit."""
 
     def build(self, inputs: Inputs) -> Alert:
         """The alert with the numbers of the inputs."""
@@ -171,4 +176,5 @@ class Definition(Generic[L]):
             dashboard=text.dashboard,
             scope=scope,
             card=self.card,
+            room=room(inputs) if self.room else "",
         )

@@ -73,6 +73,17 @@ def test_labels_of_the_text_are_those_of_the_result(alert: Alert) -> None:
     assert alert.dashboard.count("$labels") == alert.dashboard.count("| urlquery }}")
 
 
+@pytest.mark.parametrize(
+    "alert", [one for one in alerts().values() if one.room], ids=lambda a: a.name
+)
+def test_texts_ask_for_series_and_labels_that_there_are(alert: Alert) -> None:
+    assert "model" in known().labels(alert.expr())
+    queries = re.findall(r"printf `([^`]*)`", alert.room)
+    assert len(queries) == 4
+    for query in queries:
+        assert not problems(query.replace("%q", '"x"'))
+
+
 @pytest.mark.parametrize("alert", alerts().values(), ids=alerts())
 def test_alerts_on_models_tell_class_and_owner(alert: Alert) -> None:
     has = known().labels(alert.expr())

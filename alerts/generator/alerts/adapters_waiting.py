@@ -22,4 +22,4 @@ def _text(context: Context, limits: AlertLimits) -> Text:
     )
 
 
-ALERT = Definition("LoraAdaptersWaiting", AlertLimits, _expression, _text)
+ALERT = Definition("LoraAdaptersWaiting", AlertLimits, _expression, _text, room=True)

@@ -27,4 +27,4 @@ def _text(context: Context, limits: AlertLimits) -> Text:
     )
 
 
-ALERT = Definition("LoraModelNeedsReplicas", AlertLimits, _expression, _text)
+ALERT = Definition("LoraModelNeedsReplicas", AlertLimits, _expression, _text, room=True)

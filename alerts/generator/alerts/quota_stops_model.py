@@ -26,4 +26,4 @@ def _text(context: Context, limits: AlertLimits) -> Text:
     )
 
 
-ALERT = Definition("LoraQuotaStopsModel", AlertLimits, _expression, _text)
+ALERT = Definition("LoraQuotaStopsModel", AlertLimits, _expression, _text, room=True)

@@ -28,4 +28,4 @@ def _text(context: Context, limits: AlertLimits) -> Text:
     )
 
 
-ALERT = Definition("LoraReplicaLossNotSurvived", AlertLimits, _expression, _text)
+ALERT = Definition("LoraReplicaLossNotSurvived", AlertLimits, _expression, _text, room=True)

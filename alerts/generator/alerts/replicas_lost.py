@@ -38,4 +38,4 @@ def _text(context: Context, limits: AlertLimits) -> Text:
     )
 
 
-ALERT = Definition("LoraReplicasLost", AlertLimits, _expression, _text)
+ALERT = Definition("LoraReplicasLost", AlertLimits, _expression, _text, room=True)

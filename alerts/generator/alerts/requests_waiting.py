@@ -33,4 +33,4 @@ def _text(context: Context, limits: AlertLimits) -> Text:
     )
 
 
-ALERT = Definition("LoraRequestsWaiting", AlertLimits, _expression, _text)
+ALERT = Definition("LoraRequestsWaiting", AlertLimits, _expression, _text, room=True)

@@ -46,4 +46,4 @@ def _text(context: Context, limits: Limits) -> Text:
     )
 
 
-ALERT = Definition("LoraSlotsAlmostExhausted", Limits, _expression, _text)
+ALERT = Definition("LoraSlotsAlmostExhausted", Limits, _expression, _text, room=True)

@@ -28,4 +28,4 @@ def _text(context: Context, limits: AlertLimits) -> Text:
     )
 
 
-ALERT = Definition("LoraSlotsExhausted", AlertLimits, _expression, _text)
+ALERT = Definition("LoraSlotsExhausted", AlertLimits, _expression, _text, room=True)

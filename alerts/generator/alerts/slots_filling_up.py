@@ -53,4 +53,4 @@ def _text(context: Context, limits: Limits) -> Text:
     )
 
 
-ALERT = Definition("LoraSlotsFillingUp", Limits, _expression, _text)
+ALERT = Definition("LoraSlotsFillingUp", Limits, _expression, _text, room=True)

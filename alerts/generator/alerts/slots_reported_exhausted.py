@@ -27,4 +27,4 @@ def _text(context: Context, limits: AlertLimits) -> Text:
     )
 
 
-ALERT = Definition("LoraSlotsReportedExhausted", AlertLimits, _expression, _text)
+ALERT = Definition("LoraSlotsReportedExhausted", AlertLimits, _expression, _text, room=True)
