@@ -72,6 +72,8 @@ SERVING = tuple(
 
 PLANNED = """\
 lora_model_info{model="tuner",class="gold",owner="training"} 1
+lora_model_headroom_replicas{model="tuner",room="free"} 1
+lora_model_headroom_replicas{model="tuner",room="preempting"} 2
 """
 
 
@@ -270,6 +272,8 @@ class Site:
             program("prometheus"),
             f"--config.file={file}",
             f"--storage.tsdb.path={self.folder / 'data'}",
+            # By default 5m, for which what a restart leaves behind is still seen.
+            f"--query.lookback-delta={math.ceil(300 / FASTER)}s",
             f"--web.listen-address=127.0.0.1:{port}",
         )
         async with running(*command), aiohttp.ClientSession() as session:

@@ -154,14 +154,12 @@ def alert(
     name: str,
     summary: str = "",
     description: str = "",
-    room: str = "",
     **labels: str,
 ) -> dict[str, Any]:
     """An alert as Prometheus sends it."""
     texts = {
         "summary": summary,
         "description": description,
-        "room": room,
         "runbook_url": f"https://runbooks/{name}.md",
         "dashboard_url": f"https://grafana/{name}",
     }
@@ -320,8 +318,7 @@ Look: https://grafana/LoraExporterDown
         alert(
             "LoraSlotsExhausted",
             "All LoRA slots of a model are held: new adapters are refused.",
-            "tuner (eu): all 10 slots are held.",
-            "2 more replicas fit.",
+            "tuner (eu): all 10 slots are held. 2 more replicas fit in what is free.",
             severity="critical",
             cluster="eu",
             model="tuner",
@@ -332,8 +329,7 @@ Look: https://grafana/LoraExporterDown
         "[CRITICAL] tuner (eu): All LoRA slots of a model are held: new adapters are refused.",
         """\
 LoraSlotsExhausted, critical, since Tue 3 Mar 02:12 UTC
-tuner (eu): all 10 slots are held.
-Room: 2 more replicas fit.
+tuner (eu): all 10 slots are held. 2 more replicas fit in what is free.
 Owner: training, class gold
 What to do: https://runbooks/LoraSlotsExhausted.md
 Look: https://grafana/LoraSlotsExhausted

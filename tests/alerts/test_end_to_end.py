@@ -14,6 +14,7 @@ from tests.support.programs import until
 
 pytestmark = pytest.mark.timeout(240)
 FULL_TITLE = "[CRITICAL] tuner: All LoRA slots of a model are held: new adapters are refused."
+ROOM = " 1 more replicas fit in what is free, 2 more by stopping others.\n"
 
 
 async def message(it: Watched, title: str) -> Message:
@@ -55,6 +56,7 @@ async def test_a_model_fills_up_and_is_released(tmp_path: Path) -> None:
         assert full.to == "#training"
         assert full.text.startswith("LoraSlotsExhausted, critical, since ")
         assert "tuner: all 6 slots are held" in full.text
+        assert ROOM in full.text
         assert "/LoraSlotsExhausted.md\n" in full.text
         assert "/d/lora-model?var-model=tuner\n" in full.text
         assert "LoraSlotsAlmostExhausted" not in full.text
