@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.alerts.rules_files import TESTS, alerts, inputs
+from tests.alerts.rules_files import HOME, TESTS, alerts, inputs
 from tests.alerts.test_lint import known
 from tests.support.alertmanager import EXAMPLE, Alertmanager, Message, alertmanager
 from tests.support.programs import program, until
@@ -123,6 +123,16 @@ def test_each_alert_is_held_back_or_is_told_in_any_case() -> None:
         first_targets
     )
     assert not weaker & TOLD_IN_ANY_CASE
+
+
+def test_the_readme_tells_what_holds_back_what() -> None:
+    readme = (HOME / "README.md").read_text()
+    table = readme.partition("<!-- inhibition -->")[2].partition("<!-- end of inhibition -->")[0]
+    rows = [line.strip("|").split("|")[:3] for line in table.strip().splitlines()[2:]]
+    told = [tuple(set(re.findall(r"\w+", cell)) for cell in row) for row in rows]
+    added = set(inputs().aggregation_labels)
+    (first, *others) = [(sources, targets, equal - added) for sources, targets, equal in rules()]
+    assert told == [(first[0], {"all", "others"}, first[2]), *others]
 
 
 def test_only_equal_or_greater_severity_holds_back() -> None:
