@@ -17,8 +17,9 @@ import aiohttp
 import yaml
 from aiohttp import web
 
-from alerts.generator import product
-from alerts.generator.inputs import seconds
+from alerts.generator import product, render
+from alerts.generator.inputs import load, seconds
+from alerts.generator.recordings import recordings
 from exporter.demo.course import Shift
 from exporter.demo.scenario import PERIOD, Run, Tenant, TwinkleServer, VllmReplica
 from exporter.demo.twinkle_server import twinkle_server
@@ -248,9 +249,16 @@ class Site:
     async def prometheus(self, alertmanager_port: int, planner: str) -> AsyncIterator[Prometheus]:
         """The real Prometheus with the shipped rules."""
         port = free_port()
-        for path, text in product.made(faster_inputs(self.folder)).items():
-            if path.suffix == ".yml":
-                (self.folder / path.name).write_text(text)
+        inputs = load(faster_inputs(self.folder))
+        rules = {
+            "lora-recording.yml": [render.recording_group(recordings(inputs))],
+            "lora-alerts.yml": [
+                render.alert_group(name, group, inputs)
+                for name, group in product.alerts(inputs).items()
+            ],
+        }
+        for name, groups in rules.items():
+            (self.folder / name).write_text(render.to_yaml({"groups": groups}))
         target = {"targets": [f"127.0.0.1:{self.exporter_port}"]}
         notified = {"targets": [f"127.0.0.1:{alertmanager_port}"]}
         document = {
@@ -259,7 +267,7 @@ class Site:
                 "scrape_timeout": "1s",
                 "evaluation_interval": "1s",
             },
-            "rule_files": ["lora-recording.yml", "lora-alerts.yml"],
+            "rule_files": list(rules),
             "scrape_configs": [
                 {"job_name": "lora", "static_configs": [target]},
                 {"job_name": "planner", "static_configs": [{"targets": [planner]}]},

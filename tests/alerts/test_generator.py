@@ -70,10 +70,10 @@ def test_prometheus_accepts_other_labels_and_matchers(tmp_path: Path, labels: li
 
 def test_matchers_in_the_queries_of_texts(tmp_path: Path) -> None:
     inputs = load(changed(tmp_path, matchers='env="50%`"', aggregation_labels=[]))
-    text = files(inputs, README)["rules/lora-alerts.yml"]
+    (exhausted, *_) = alerts(inputs)["lora-slots"]
     series = r'lora_model_would_preempt_replicas{env="50%%\x60",model=%q}'
     query = f"max by (victim) (last_over_time({series}[2m])) > 0"
-    assert f"with printf `{query}` $labels.model | query" in text
+    assert f"with printf `{query}` $labels.model | query" in exhausted.room
 
 
 def test_the_same_numbers_everywhere(tmp_path: Path) -> None:
