@@ -28,6 +28,7 @@ from alerts.generator.alerts import (
     model_unplaced,
     model_unplanned,
     more_adapters_than_slots,
+    planning_fails,
     quota_stops_model,
     reload_failed,
     replica_full_others_free,
@@ -57,6 +58,7 @@ GROUPS: Mapping[str, tuple[Definition[Any], ...]] = {
         inventory_stale.ALERT,
         discovery_stale.ALERT,
         data_stale.ALERT,
+        planning_fails.ALERT,
     ),
     "lora-slots": (
         slots_exhausted.ALERT,
