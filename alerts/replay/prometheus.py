@@ -69,7 +69,9 @@ class Server:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._data = folder / "data"
-        self._data.mkdir(parents=True)
+        self.empty = not self._data.exists()
+        """Whether nothing was backfilled yet."""
+        self._data.mkdir(parents=True, exist_ok=True)
         (folder / "prometheus.yml").write_text(f"global: {{evaluation_interval: {STEP}s}}\n")
         self._url = ""
 
