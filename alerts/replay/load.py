@@ -12,8 +12,8 @@ Shape = Literal["even", "speeding up", "in lumps"]
 LENGTHS = (8, 20, 35, 45, 60, 75, 90, 120, 180, 300, 480)
 """Minutes in which a ramp fills what was free."""
 SHORT_OF_FULL = (0.5, 0.7, 0.85, 0.95)
-RAMPS_PER_WEEK = 8
-"""Half of them fill the pool, half stop short of it."""
+PAUSE = 30 * HOUR
+"""Between two ramps, on average. Half of them fill the pool, half stop short of it."""
 
 
 def poisson(random: Random, mean: float) -> int:
@@ -51,7 +51,7 @@ def ramps(pool: Pool, random: Random, steps: int) -> list[Ramp]:
     found: list[Ramp] = []
     at = 4 * HOUR
     while True:
-        at += int(random.expovariate(1) * WEEK / RAMPS_PER_WEEK * 0.35)
+        at += int(random.expovariate(1) * PAUSE)
         length = minutes(random.choice(LENGTHS) * random.uniform(0.85, 1.15))
         hold = minutes(random.uniform(30, 180))
         filling = random.random() < 0.5
