@@ -45,18 +45,21 @@ class Exhaustion:
         return next(name for limit, name in BUILDS if self.build <= limit)
 
 
-def build_minutes(free: list[int], at: int) -> float:
+def build_minutes(free: list[int], total: list[int], at: int) -> float:
     """How long the fill took that ended at a step.
 
     Twice the time since the pool last had more than half of the most free slots that it had within
     the two hours before: noise around a level does not count, and an even fill gives its length,
     two hours being the lower bound of all that took longer. A pool that stood at its last slot for
-    these two hours filled up before them.
+    these two hours filled up before them. What was before the pool's size changed does not count.
     """
-    before = free[max(at - BEFORE, 0) : at]
+    first = at
+    while first > max(at - BEFORE, 0) and total[first - 1] == total[at]:
+        first -= 1
+    before = free[first:at]
     most = max(before, default=0)
     if most <= 1:
-        return 2 * BEFORE / minutes(1)
+        return 2 * len(before) / minutes(1)
     lately = next(n for n, value in enumerate(reversed(before), 1) if value * 2 > most)
     return 2 * (lately - 1) / minutes(1)
 
@@ -85,7 +88,7 @@ def _told(history: History, first: int, end: int) -> Exhaustion:
         model=pool.name,
         first=first,
         end=end,
-        build=build_minutes(history.free, first),
+        build=build_minutes(history.free, history.total, first),
         cause=_cause(history, first),
         size=next(name for limit, name in SIZES if peak <= limit),
         noise=pool.noise,
