@@ -54,7 +54,7 @@ def _exhausted(fleet: Fleet, told: Told, one: Firing) -> bool:
 
 def _almost(fleet: Fleet, told: Told, one: Firing) -> bool:
     history = _history(fleet, told)
-    return history.free[one.first] <= max(history.total[one.first] * 0.1, 1)
+    return history.free[one.first] <= max(history.total[one.first] * 0.2, 2)
 
 
 def _filling(fleet: Fleet, told: Told, one: Firing) -> bool:
@@ -161,7 +161,7 @@ RULES: dict[str, Rule] = {
         "the exporter did not answer for two minutes", _exporter_down, _exporter_outages
     ),
     "LoraSlotsExhausted": Rule("no slot was free for the two minutes before", _exhausted),
-    "LoraSlotsAlmostExhausted": Rule("at most a tenth of the slots, or one, was free", _almost),
+    "LoraSlotsAlmostExhausted": Rule("at most a fifth of the slots, or two, were free", _almost),
     "LoraSlotsFillingUp": Rule(
         "free reached zero within the next hour, or half an hour after it ended", _filling
     ),
