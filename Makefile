@@ -13,7 +13,7 @@ LOCK := $(BIN)/uv pip compile --quiet --no-config --default-index https://pypi.o
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run setup test packages lint readme alerts types wheel bench lock image clean
+.PHONY: help run setup test packages lint readme alerts replay types wheel bench lock image clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 10
@@ -43,6 +43,9 @@ readme: $(VENV)/.dev ## write the generated tables of README.md anew
 
 alerts: $(VENV)/.dev ## write the rules in alerts/ anew from alerts/inputs.yml
 	$(BIN)/python -m alerts.generator
+
+replay: packages $(VENV)/.dev ## replay weeks through the alerts, and write the figures of docs/alerts.md
+	$(BIN)/python -m alerts.replay --write $(ARGS)
 
 types: $(VENV)/.dev ## check the types
 	$(BIN)/mypy

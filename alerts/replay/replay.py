@@ -34,6 +34,12 @@ def made_up(pools: Sequence[Pool], steps: int, seed: int) -> Fleet:
     return fleet
 
 
+def record(server: Server, inputs: Inputs, alerts: Sequence[Alert], steps: int) -> None:
+    """Evaluates the recording rules that the alerts need, those first that others read."""
+    for level in levels(recordings(inputs), [alert.expr() for alert in alerts]):
+        server.record(level, steps)
+
+
 def evaluate(
     server: Server, alerts: Sequence[Alert], steps: int, later: float = LATER
 ) -> dict[str, dict[Labels, list[Firing]]]:
@@ -60,9 +66,8 @@ def replay(
     if server.empty:
         server.backfill(Writer(fleet))
         tell("series written")
-        for number, level in enumerate(levels(recordings(inputs), [a.expr() for a in alerts]), 1):
-            server.record(level, fleet.steps)
-            tell(f"recording rules, level {number}")
+        record(server, inputs, alerts, fleet.steps)
+        tell("recording rules evaluated")
     with server.running():
         firings = evaluate(server, alerts, fleet.steps)
         tell("alerts evaluated")
