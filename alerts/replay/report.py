@@ -15,11 +15,13 @@ from alerts.replay.judge import (
     lead_minutes,
     verdicts,
 )
-from alerts.replay.truth import BUILDS, SIZES, Exhaustion, exhaustions
-from alerts.replay.world import STEP, WEEK, Fleet
+from alerts.replay.truth import BUILDS, SIZES, Exhaustion, exhaustions, reached_zero
+from alerts.replay.world import HOUR, STEP, WEEK, Fleet
 
 BEGIN, END = "<!-- figures -->", "<!-- end of figures -->"
 WANTED_SHARE, WANTED_FALSE = 0.95, 1.0
+FOLLOWED = 3
+"""Hours."""
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -99,9 +101,9 @@ class Report:
                 f"Announced {IN_TIME} min ahead",
                 "Not at all",
                 "Minutes ahead: median",
-                "nine of ten",
-                "median of FillingUp alone",
-                "of AlmostExhausted alone",
+                "nine of ten have at least",
+                "In time by FillingUp alone",
+                "by AlmostExhausted alone",
             ),
             rows,
         )
@@ -116,7 +118,8 @@ class Report:
     def _row(self, name: str, some: list[Exhaustion]) -> tuple[object, ...]:
         leads = sorted(self._leads[one] for one in some)
         alone = [
-            median(lead_minutes(self._firings, one, (alert,)) for one in some) for alert in ANNOUNCE
+            sum(lead_minutes(self._firings, one, (alert,)) >= IN_TIME for one in some) / len(some)
+            for alert in ANNOUNCE
         ]
         return (
             name,
@@ -125,7 +128,7 @@ class Report:
             leads.count(0),
             f"{median(leads):.0f}",
             f"{leads[len(leads) // 10]:.0f}",
-            *(f"{one:.0f}" for one in alone),
+            *(f"{one:.0%}" for one in alone),
         )
 
     def _pools(self) -> str:
@@ -179,9 +182,24 @@ class Report:
                     RULES[one.alert].true,
                 )
             )
-        return "### Each alert\n\n" + table(
-            ("Alert", "Fired", "False", "False per model and week", "Missed", "True when"), rows
+        followed, almost = self._followed()
+        return (
+            "### Each alert\n\n"
+            + table(
+                ("Alert", "Fired", "False", "False per model and week", "Missed", "True when"), rows
+            )
+            + f"\n\nOf the {almost} times that LoraSlotsAlmostExhausted fired, the last slot was "
+            f"taken within {FOLLOWED} hours in {followed}."
         )
+
+    def _followed(self) -> tuple[int, int]:
+        some = [
+            (self._fleet.histories[dict(labels)["model"]], one)
+            for labels, several in self._firings["LoraSlotsAlmostExhausted"].items()
+            for one in several
+        ]
+        hits = [reached_zero(h, one.first, one.first + FOLLOWED * HOUR) for h, one in some]
+        return sum(hits), len(hits)
 
     def _others(self) -> str:
         quiet = [a for a, rule in RULES.items() if rule is NEVER and not any(self._fired(a))]
