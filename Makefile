@@ -13,7 +13,8 @@ LOCK := $(BIN)/uv pip compile --quiet --no-config --default-index https://pypi.o
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run setup test packages lint readme alerts dashboards types wheel bench lock image clean
+.PHONY: help run setup test packages lint readme alerts replay dashboards types wheel bench lock image \
+	clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 10
@@ -44,6 +45,9 @@ readme: $(VENV)/.dev ## write the generated tables of README.md anew
 
 alerts: $(VENV)/.dev ## write the rules in alerts/ anew from alerts/inputs.yml
 	$(BIN)/python -m alerts.generator
+
+replay: packages $(VENV)/.dev ## replay weeks through the alerts, and write the figures of docs/alerts.md
+	$(BIN)/python -m alerts.replay --write $(ARGS)
 
 dashboards: $(VENV)/.dev ## write the dashboards in dashboards/ anew
 	$(BIN)/python -m dashboards.generator

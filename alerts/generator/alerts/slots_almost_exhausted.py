@@ -11,6 +11,8 @@ class Limits(AlertLimits):
     """What is few."""
 
     free_share: Limit[Share]
+    small_share: Limit[Share]
+    small_most: Limit[Count]
     smallest_pool: Limit[Count]
 
 
@@ -21,9 +23,12 @@ def left(context: Context) -> str:
 
 
 def few(context: Context, limits: Limits) -> str:
-    """One slot, or a share of a large pool."""
+    """A share of a small pool, rounded up; a smaller share of a large one."""
     pool = latest('model:lora_max:sum{slot_kind="exclusive"}', context)
-    return f"clamp_min({pool} * {limits.free_share.value:g}, 1)"
+    small = f"clamp_max(ceil({pool} * {limits.small_share.value:g}), {limits.small_most.value})"
+    # The second part counts from where the share of a large pool is more.
+    large = f"clamp_min({pool} * {limits.free_share.value:g} - {limits.small_most.value}, 0)"
+    return f"({small} + {large})"
 
 
 def _expression(context: Context, limits: Limits) -> Either:
