@@ -12,11 +12,13 @@ from ipaddress import ip_address
 from typing import TypeVar
 from urllib.parse import urlsplit
 
+from exporter.cluster import Inventory
 from exporter.current import CurrentFleet
 from exporter.exposition.plans import render
 from exporter.fleet import Fleet
 from exporter.inventory import source_of
 from exporter.inventory.kept import KeptInventory
+from exporter.inventory.ranks import Mistakes, mistakes
 from exporter.inventory.static import declared
 from exporter.measuring import MeasurementFile, all_in_force
 from exporter.planning.demand import Watch
@@ -43,11 +45,11 @@ class LivePlans:
         self,
         fleet: CurrentFleet,
         settings: Callable[[], Settings],
-        on_plan: Callable[[float, float | None], None],
+        on_plan: Callable[[float, float | None, Mistakes | None], None],
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`on_plan` is told how long each planning took (seconds), and when the inventory was
-        last read (unix seconds); `clock`: unix seconds."""
+        """`on_plan` is told how long each planning took (seconds), when the inventory was last
+        read (unix seconds), and mistakes about PriorityClasses; `clock`: unix seconds."""
         self._fleet = fleet
         self._settings = settings
         self._on_plan = on_plan
@@ -56,6 +58,7 @@ class LivePlans:
         self._watch = Watch()
         self._inventory: KeptInventory | None = None
         self._inventory_of: InventorySettings | None = None
+        self._mistakes: Mistakes | None = None
         self._planned: _Planned | None = None
         self._again = asyncio.Event()
         self._stepping = asyncio.Lock()
@@ -92,8 +95,11 @@ class LivePlans:
         """Plans soon, as the settings changed."""
         self._again.set()
 
-    def close(self) -> None:
-        """Lets the thread end."""
+    async def close(self) -> None:
+        """Ends the inventory, and lets the thread end."""
+        inventory, self._inventory = self._inventory, None
+        if inventory is not None:
+            await inventory.close()
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def step(self) -> Planning:
@@ -101,10 +107,11 @@ class LivePlans:
         async with self._stepping:
             now = self._clock()
             settings = self._settings()
-            inventory = await self._read_inventory(settings.inventory, now)
+            inventory = await self._read_inventory(settings, now)
             fleet = self._fleet.snapshot(now)
             read = inventory.last if inventory is not None else None
             cluster = declared(settings, read)
+            self._tell_mistakes(settings, read)
 
             def plan() -> _Planned:
                 began = time.perf_counter()
@@ -118,7 +125,7 @@ class LivePlans:
             loop = asyncio.get_running_loop()
             self._planned = await loop.run_in_executor(self._thread, plan)
             last_success = inventory.last_success if inventory is not None else None
-            self._on_plan(self._planned.seconds, last_success)
+            self._on_plan(self._planned.seconds, last_success, self._mistakes)
             return self._planned.planning
 
     async def latest(self) -> Planning:
@@ -134,16 +141,29 @@ class LivePlans:
         """The text of the last plans."""
         return self._planned.text[openmetrics] if self._planned is not None else b""
 
-    async def _read_inventory(
-        self, settings: InventorySettings, now: float
-    ) -> KeptInventory | None:
-        if settings != self._inventory_of:
-            source = source_of(settings)
+    async def _read_inventory(self, settings: Settings, now: float) -> KeptInventory | None:
+        if settings.inventory != self._inventory_of:
+            before, self._inventory = self._inventory, None
+            if before is not None:
+                await before.close()
+            source = source_of(settings.inventory)
             self._inventory = KeptInventory(source) if source is not None else None
-            self._inventory_of = settings
+            self._inventory_of = settings.inventory
         if self._inventory is not None:
-            await self._inventory.refresh(now)
+            await self._inventory.refresh(now, settings)
         return self._inventory
+
+    def _tell_mistakes(self, settings: Settings, read: Inventory | None) -> None:
+        """Logs what is wrong about PriorityClasses, once."""
+        priorities = read.priorities if read is not None else None
+        before, self._mistakes = self._mistakes, mistakes(settings.classes, priorities)
+        if self._mistakes is None or self._mistakes == before:
+            return
+        for name in self._mistakes.missing:
+            LOG.warning("the PriorityClass of a class is not there", extra={"class": name})
+        for one, other in self._mistakes.order:
+            fields = {"class": one, "other": other}
+            LOG.warning("ranks contradict the order of PriorityClasses", extra=fields)
 
 
 def sees_whole_fleet(settings: Settings, fleet: Fleet) -> bool:
@@ -152,7 +172,7 @@ def sees_whole_fleet(settings: Settings, fleet: Fleet) -> bool:
     Beside one replica of many (all targets on loopback addresses, nothing declared of models or
     nodes) what it knows of a model is only a part.
     """
-    if settings.models or settings.inventory.nodes:
+    if settings.models or settings.inventory.known:
         return True
     return not _all_loopback(status.target.url for status in fleet.targets)
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from exporter.cluster import Taint, Toleration
 from exporter.settings.parts import ContradictionError, Section
 
 _VALUE = r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?"
@@ -71,6 +72,11 @@ class TaintSettings(Section):
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
     """Effect; `PreferNoSchedule` keeps nobody away."""
 
+    @property
+    def taint(self) -> Taint:
+        """The taint for planning."""
+        return Taint(self.key, self.value, self.effect)
+
 
 class TolerationSettings(Section):
     """Taints that do not keep a model's replicas away, as a pod has them."""
@@ -93,3 +99,9 @@ class TolerationSettings(Section):
         if self.key is None and self.operator == "Equal":
             raise ContradictionError("no key and operator: Equal", "key, or operator: Exists")
         return self
+
+    @property
+    def toleration(self) -> Toleration:
+        """The toleration for planning."""
+        any_value = self.operator == "Exists"
+        return Toleration(self.key, None if any_value else self.value, self.effect)
