@@ -136,9 +136,9 @@ class ApiServer:
 
     async def close(self) -> None:
         """Ends the connections. The next question reads the credentials anew."""
-        client, self._client = self._client, None
-        if client is not None:
-            await client.close()
+        if self._client is not None:
+            await self._client.close()
+            self._client = None
 
     async def _connected(self) -> ApiClient:
         if self._client is None:

@@ -128,7 +128,7 @@ class FakeApi:
     # -- what is answered
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        verb = "watch" if request.query.get("watch", "").lower() == "true" else "list"
+        verb = _verb(request)
         self.requests.append((verb, request.path, dict(request.query)))
         if request.headers.get("Authorization") != f"Bearer {self.token}":
             return failure(401, "Unauthorized")
@@ -136,6 +136,11 @@ class FakeApi:
             return await self.answers[verb].pop(0)(request)
         if verb in self.always:
             return await self.always[verb](request)
+        return await self.serve(request)
+
+    async def serve(self, request: web.Request) -> web.StreamResponse:
+        """The answer when nothing goes wrong."""
+        verb = _verb(request)
         assert request.match_info.route.resource is not None
         kind = _KINDS[request.match_info.route.resource.canonical]
         return await (self._watch if verb == "watch" else self._list)(request, kind)
@@ -182,6 +187,10 @@ class FakeApi:
             self.watching -= 1
             del self._watchers[queue]
         return response
+
+
+def _verb(request: web.Request) -> str:
+    return "watch" if request.query.get("watch", "").lower() == "true" else "list"
 
 
 def status_of(code: int, reason: str) -> Object:
