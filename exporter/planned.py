@@ -40,6 +40,7 @@ from exporter.web.api.plan_schema import plans_of, target_of
 
 SNAPSHOT_PATH = "/api/v1/snapshot"
 _SNAPSHOT_SECONDS = 30
+_INVENTORY_SECONDS = 30.0
 
 
 class SnapshotError(Exception):
@@ -89,7 +90,7 @@ def situation_now(settings: Settings) -> Situation:
 
 
 async def _now(settings: Settings) -> tuple[Fleet, Inventory | None]:
-    source = source_of(settings.inventory)
+    source = source_of(settings.inventory, _INVENTORY_SECONDS)
     if source is None:
         return await capacity.read_once(settings), None
     try:

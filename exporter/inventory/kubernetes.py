@@ -27,7 +27,7 @@ from exporter.planning.placing import share_of
 from exporter.settings import CardSettings, ClassSettings
 from exporter.settings.cluster import KubernetesInventory
 
-FIRST_SECONDS = 5.0
+PATIENCE_SECONDS = 5.0
 """For which a reading waits for the first lists."""
 _HELD = "status.phase!=Succeeded,status.phase!=Failed"
 
@@ -35,14 +35,23 @@ _HELD = "status.phase!=Succeeded,status.phase!=Failed"
 class KubernetesSource:
     """The nodes and pods of one cluster."""
 
-    def __init__(self, settings: KubernetesInventory, pace: Pace = PACE) -> None:
-        """Raises InventoryError where the optional package is missing."""
+    def __init__(
+        self,
+        settings: KubernetesInventory,
+        pace: Pace = PACE,
+        patience: float = PATIENCE_SECONDS,
+    ) -> None:
+        """`patience`: seconds for which a reading waits for the first lists.
+
+        Raises InventoryError where the optional package is missing.
+        """
         try:
             require()
         except KubernetesError as error:
             raise InventoryError(str(error)) from None
         self._settings = settings
         self._pace = pace
+        self._patience = patience
         self._pods: Mirror[PodFacts] | None = None
         self._nodes: Mirror[NodeFacts] | None = None
         self._priorities: Mirror[Priority] | None = None
@@ -87,7 +96,7 @@ class KubernetesSource:
 
     async def _first(self, mirrors: list[Mirror[Any]]) -> None:
         try:
-            async with asyncio.timeout(FIRST_SECONDS):
+            async with asyncio.timeout(self._patience):
                 for one in mirrors:
                     await one.tried()
         except TimeoutError:

@@ -93,7 +93,9 @@ def plan(planner: Planner, situation: Situation, model: str) -> Plan:
     current = cluster.current_of(model)
     states = _states(cluster, model, current, seen)
     starting = states.get("starting", states["unknown"])
-    needed = needed_for(card, measurement, seen, current, starting)
+    told = cluster.inventory.states if cluster.inventory is not None else None
+    ready = (told or {}).get(model, States()).ready
+    needed = needed_for(card, measurement, seen, current, starting, ready)
     more = None if needed.replicas is None else max(needed.replicas - current, 0)
     room = planner.headroom(model)
     if isinstance(room, Unplanned):

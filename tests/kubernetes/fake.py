@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import copy
 import json
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -260,7 +261,9 @@ def _selects(request: web.Request, one: Object) -> bool:
 
 
 @contextlib.asynccontextmanager
-async def kubernetes(api: FakeApi | None = None) -> AsyncIterator[FakeApi]:
+async def kubernetes(
+    api: FakeApi | None = None, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[FakeApi]:
     """The server, until the block ends."""
     api = api or FakeApi()
     app = web.Application()
@@ -269,8 +272,8 @@ async def kubernetes(api: FakeApi | None = None) -> AsyncIterator[FakeApi]:
     port = int(api.address.rpartition(":")[2] or 0)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", port).start()
-    api.address = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    await web.TCPSite(runner, "127.0.0.1", port, ssl_context=tls).start()
+    api.address = f"{'https' if tls else 'http'}://127.0.0.1:{runner.addresses[0][1]}"
     try:
         yield api
     finally:

@@ -149,3 +149,11 @@ def test_spare_replicas_do_not_come_on_top_of_what_saturation_asks_for() -> None
     card = Card("m", spare_replicas=1)
     assert needed_for(card, None, seen(pool(8), saturated=True), 2).replicas == 3
     assert needed_for(card, None, seen(pool(8), saturated=True), 5).replicas == 6
+
+
+@pytest.mark.parametrize(("ready", "unplanned"), [(2, ()), (3, (Unplanned.INCOMPLETE,))])
+def test_a_ready_replica_that_is_no_target_makes_what_is_seen_a_part(
+    ready: int, unplanned: tuple[Unplanned, ...]
+) -> None:
+    found = needed_for(target(4800.0), MEASURED, seen(pool(1)), current=3, ready=ready)
+    assert found.unplanned == unplanned
