@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
-from exporter.cluster import RESOURCES, Cluster, Inventory, Node, placed
+from exporter.cluster import RESOURCES, Cluster, Inventory, Node, Resources, placed
 from exporter.planning.demand import Seen, Tokens
 from exporter.planning.headroom import Planner
 from exporter.planning.load import Pool
@@ -84,8 +84,13 @@ def helping_nodes(planning: Planning) -> dict[str, int | None]:
     shapes: dict[tuple[object, ...], Node] = {}
     for node in cluster.inventory.nodes:
         labels = frozenset(item for item in node.labels.items() if item[0] in selected)
-        shapes.setdefault((node.allocatable, labels, frozenset(node.taints)), node)
+        shapes.setdefault((*_size(node.allocatable), labels, frozenset(node.taints)), node)
     return {node.name: _smallest(cluster, more, node) for node in shapes.values()}
+
+
+def _size(shape: Resources) -> tuple[object, ...]:
+    """Three digits of memory and cores: no two machines of one kind have the same to the byte."""
+    return f"{shape.memory:.2e}", f"{shape.cores:.2e}", shape.gpus
 
 
 def _times(tokens: Tokens, factor: float) -> Tokens:

@@ -163,3 +163,16 @@ def test_more_nodes_are_like_those_that_there_are() -> None:
     assert more.unplaced == {"chat": 1}
     empty = plan_all(with_nodes(known, Node("new", Resources(gpus=8000)), 1))
     assert empty.unplaced == {"chat": 3}
+
+
+def test_machines_of_one_kind_are_one_shape() -> None:
+    def machine(name: str, memory: int) -> Node:
+        return Node(name, Resources(memory, 95_890, 1000), other=Resources(gpus=1000))
+
+    of = cluster(
+        *(machine(f"big-{n}", 1_082_130_432_000 + n * 4096) for n in range(20)),
+        machine("small", 541_065_216_000),
+        chat=Card("chat", request=GPU, target=3.0),
+    )
+    known = Situation(of, {"chat": Measurement("p", 1.0)})
+    assert helping_nodes(plan_all(known)) == {"big-0": 3, "small": 3}
