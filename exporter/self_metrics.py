@@ -108,6 +108,8 @@ class SelfMetrics:
         if mistakes is not None:
             self._set("lora_exporter_class_mistakes", len(mistakes.missing), "missing")
             self._set("lora_exporter_class_mistakes", len(mistakes.order), "order")
+        elif "lora_exporter_class_mistakes" in self._late:
+            self._late["lora_exporter_class_mistakes"].clear()
 
     def _set(self, name: str, value: float, *labels: str) -> None:
         """Sets a gauge that does not exist before it has a value."""

@@ -140,12 +140,18 @@ class KubernetesInventory(KubernetesAccess):
     """Resource of nodes and pods that is a GPU."""
 
 
+def _told(value: object) -> object:
+    if value is None:
+        raise ValueError("a mapping of keys; {} reads the cluster that the exporter runs in")
+    return value
+
+
 class InventorySettings(Section):
     """The cluster."""
 
     nodes: CliSuppress[dict[str, NodeSettings]] = {}
     """Nodes by name."""
-    kubernetes: CliSuppress[KubernetesInventory | None] = None
+    kubernetes: CliSuppress[Annotated[KubernetesInventory | None, BeforeValidator(_told)]] = None
     """A Kubernetes cluster, instead of `nodes`."""
 
     @property
