@@ -97,8 +97,7 @@ class ApiServer:
                         if len(body) > _LARGEST_PAGE:
                             raise KubernetesError(f"{query}: a page over 128 MiB")
             except (aiohttp.ClientError, OSError) as error:
-                text = f"{query}: the answer ends early ({type(error).__name__})"
-                raise KubernetesError(text) from None
+                raise KubernetesError(f"{query}: half an answer {_why(error)}") from None
             return bytes(body)
 
     @contextlib.asynccontextmanager
@@ -124,9 +123,7 @@ class ApiServer:
                     **wanted, **parameters, _preload_content=False, _request_timeout=timeout
                 )
         except Exception as error:  # noqa: BLE001 - a token's file or a plugin may fail here too
-            # The text may quote what a proxy or a plugin said.
-            kind = "in time" if isinstance(error, TimeoutError) else f"({type(error).__name__})"
-            raise KubernetesError(f"{query}: no answer {kind}") from None
+            raise KubernetesError(f"{query}: no answer {_why(error)}") from None
         try:
             if answer.status != 200:
                 raise _refusal(query, answer)
@@ -144,6 +141,11 @@ class ApiServer:
         if self._client is None:
             self._client = await _connect(self._access)
         return self._client
+
+
+def _why(error: Exception) -> str:
+    """What kind of error it was. Its text may quote what a proxy or a plugin said."""
+    return "in time" if isinstance(error, TimeoutError) else f"({type(error).__name__})"
 
 
 def _refusal(query: Query, answer: aiohttp.ClientResponse) -> KubernetesError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import random
 import sys
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
@@ -356,6 +357,79 @@ async def test_the_server_says_how_long_to_wait(
     mirror = make()
     await true(lambda: mirror.listed)
     assert max(slept) == 7.0
+
+
+async def test_a_list_that_trickles_is_given_up(api: FakeApi, make: Make) -> None:
+    never = asyncio.Event()
+
+    async def trickles(request: web.Request) -> web.StreamResponse:
+        response = await stream(request)
+        await response.write(b'{"kind":"List","metadata":')
+        await never.wait()
+        return response
+
+    api.answers["list"] = [trickles]
+    told = Told()
+    mirror = make(told, Pace(answer=0.2, first_delay=0.01, steady=0.2))
+    await true(lambda: mirror.listed)
+    assert told.distinct == ["pods: half an answer in time"]
+    never.set()
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_whatever_goes_wrong_the_copy_is_right_in_the_end(
+    api: FakeApi, make: Make, seed: int
+) -> None:
+    chance = random.Random(seed)  # noqa: S311 - the same each time, no secret
+
+    async def refused(request: web.Request) -> web.StreamResponse:
+        del request
+        return failure(chance.choice((401, 403, 410, 429, 500, 503)), "Whatever")
+
+    async def halved(request: web.Request) -> web.StreamResponse:
+        del request
+        return web.Response(body=b'{"metadata":{"resourceVersion":"5"},"items":[{"meta')
+
+    async def resets(request: web.Request) -> web.StreamResponse:
+        assert request.transport is not None
+        request.transport.abort()
+        return web.Response()
+
+    faults: list[Callable[[], object]] = [
+        api.cut,
+        api.hang_up,
+        api.compact,
+        api.bookmark,
+        lambda: api.say(b'{"type":"MODIFIED","object":{"metadata":{"name":"x"'),
+        lambda: api.say(b"garbage\n"),
+        lambda: api.say(b'{"type":"ERROR","object":{"code":500,"message":"?"}}\n'),
+        lambda: api.answers["list"].append(chance.choice((refused, halved, resets))),
+        lambda: api.answers["watch"].append(chance.choice((refused, halved, resets))),
+    ]
+    mirror = make()
+    await mirror.tried()
+    for _ in range(600):
+        name = f"p{chance.randrange(30)}"
+        if chance.random() < 0.4 and f"prod/{name}" in api.objects["pods"]:
+            api.delete("pods", name, "prod")
+        else:
+            # Some are not bound, so that nothing of them is kept.
+            on = chance.choice(("a", "b", None))
+            api.put("pods", pod(name, node=on))
+        if chance.random() < 0.05:
+            api.gone_as_event = chance.random() < 0.5
+            chance.choice(faults)()
+            asked = len(api.requests)
+            chance.choice((api.cut, api.hang_up))()
+            await true(lambda asked=asked: len(api.requests) > asked)  # type: ignore[misc]
+
+    async def is_right() -> bool:
+        bound = {key: node_of(one) for key, one in api.objects["pods"].items()}
+        return mirror.items == {key: on for key, on in bound.items() if on is not None}
+
+    await until(is_right)
+    await true(lambda: mirror.failure is None)
+    assert await is_right()
 
 
 async def test_selectors_are_the_servers_business(api: FakeApi, make: Make) -> None:
