@@ -62,8 +62,8 @@ bench: $(VENV)/.dev ## measure the exporter
 	@exec $(BIN)/python -m tests.benchmarks $(ARGS)
 
 lock: $(VENV)/.dev ## write requirements/*.txt anew from pyproject.toml
-	$(LOCK) --extra redis --extra dns --group dev --output-file requirements/dev.txt pyproject.toml
-	$(LOCK) --extra redis --extra dns --constraint requirements/dev.txt --output-file requirements/runtime.txt pyproject.toml
+	$(LOCK) --extra redis --extra dns --extra kubernetes --group dev --output-file requirements/dev.txt pyproject.toml
+	$(LOCK) --extra redis --extra dns --extra kubernetes --constraint requirements/dev.txt --output-file requirements/runtime.txt pyproject.toml
 	$(LOCK) --group build --constraint requirements/dev.txt --output-file requirements/build.txt
 
 image: ## build the container image

@@ -11,6 +11,8 @@ from annotated_types import Ge
 
 RESOURCES = ("memory", "cores", "gpus")
 """In the order in which they are told."""
+KEEPS_AWAY = ("NoSchedule", "NoExecute")
+"""Effects of taints that keep replicas away."""
 
 
 class Blocked(StrEnum):
@@ -69,6 +71,53 @@ class Resources:
 
 
 @dataclass(frozen=True, slots=True)
+class Taint:
+    """What keeps replicas away from a node that do not tolerate it."""
+
+    key: str
+    value: str
+    effect: str
+    """`NoSchedule` or `NoExecute`; `PreferNoSchedule` keeps nobody away."""
+
+
+@dataclass(frozen=True, slots=True)
+class Toleration:
+    """Taints that do not keep a model's replicas away."""
+
+    key: str | None
+    """None: any."""
+    value: str | None
+    """None: any."""
+    effect: str | None
+    """None: any."""
+
+    def covers(self, taint: Taint) -> bool:
+        """Whether the taint is tolerated."""
+        return (
+            self.key in (None, taint.key)
+            and self.value in (None, taint.value)
+            and self.effect in (None, taint.effect)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Nodes that a model's replicas may be placed on. The same for many models."""
+
+    selector: frozenset[tuple[str, str]] = frozenset()
+    """Labels that a node must have."""
+    tolerations: frozenset[Toleration] = frozenset()
+
+    def admits(self, node: Node) -> bool:
+        """Whether replicas may be placed on the node, room aside."""
+        return all(node.labels.get(key) == value for key, value in self.selector) and all(
+            any(one.covers(taint) for one in self.tolerations)
+            for taint in node.taints
+            if taint.effect in KEEPS_AWAY
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Card:
     """What an operator declares about a model."""
 
@@ -91,10 +140,19 @@ class Card:
     """The measurement in force; None: the newest."""
     reserve: int | None = None
     """Slots that are to stay free; None: 1 of exclusive slots, 0 of evictable ones."""
+    where: Where = Where()
+    preempts: bool = True
+    """Whether its replicas stop others at all."""
 
     def outranks(self, other: Card) -> bool:
         """Whether the other's replicas may be stopped for this model's."""
-        return self.rank is not None and other.rank is not None and other.rank < self.rank
+        power = self.power
+        return power is not None and other.rank is not None and other.rank < power
+
+    @property
+    def power(self) -> int | None:
+        """The rank below which it stops others; None: it stops none."""
+        return self.rank if self.preempts else None
 
     @property
     def order(self) -> int:
@@ -127,6 +185,18 @@ class Node:
     """Replicas (or their parts) on it, by model."""
     other: Resources = Resources()
     """Held by what is no replica of ours; never stopped."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Of those that some card selects by, at least."""
+    taints: tuple[Taint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Priority:
+    """A PriorityClass of Kubernetes."""
+
+    value: int
+    preempts: bool = True
+    """Whether its pods stop others at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +218,11 @@ class Inventory:
     named: frozenset[str]
     states: Mapping[str, States] | None = None
     """By model; None where the inventory cannot tell."""
+    elsewhere: Mapping[str, int] = field(default_factory=dict)
+    """Replicas (or their parts) that hold capacity and that nothing is to be done with, by model:
+    on nodes that nothing more is placed on, or such as must not be stopped."""
+    priorities: Mapping[str, Priority] | None = None
+    """PriorityClasses by name; None where the inventory has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +245,8 @@ def placed(cluster: Cluster, model: str) -> int:
     """Replicas of the model that the inventory places."""
     if cluster.inventory is None:
         return 0
-    parts = sum(node.replicas.get(model, 0) for node in cluster.inventory.nodes)
+    inventory = cluster.inventory
+    parts = sum(node.replicas.get(model, 0) for node in inventory.nodes)
+    parts += inventory.elsewhere.get(model, 0)
     card = cluster.cards.get(model)
     return parts // card.nodes_per_replica if card is not None else parts

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import urlsplit
 
+from exporter.cluster import Inventory
 from exporter.current import CurrentFleet
 from exporter.exposition.plans import render
 from exporter.fleet import Fleet
 from exporter.inventory import source_of
 from exporter.inventory.kept import KeptInventory
+from exporter.inventory.ranks import Mistakes, mistakes
 from exporter.inventory.static import declared
 from exporter.measuring import MeasurementFile, all_in_force
 from exporter.naming import is_loopback
@@ -43,12 +45,13 @@ class LivePlans:
         self,
         fleet: CurrentFleet,
         settings: Callable[[], Settings],
-        on_plan: Callable[[float | None, float | None], None],
+        on_plan: Callable[[float | None, float | None, Mistakes | None], None],
         wall: Callable[[], float] = time.time,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`on_plan` is told how long each planning took (seconds; None: it failed), and when the
-        inventory was last read (unix seconds). `wall`: unix seconds; `clock`: the fleet's."""
+        """`on_plan` is told how long each planning took (seconds; None: it failed), when the
+        inventory was last read (unix seconds), and mistakes about PriorityClasses. `wall`: unix
+        seconds; `clock`: the fleet's."""
         self._fleet = fleet
         self._settings = settings
         self._on_plan = on_plan
@@ -58,6 +61,7 @@ class LivePlans:
         self._watch = Watch()
         self._inventory: KeptInventory | None = None
         self._inventory_of: InventorySettings | None = None
+        self._mistakes: Mistakes | None = None
         self._planned: _Planned | None = None
         self._failed = False
         self._all_polled = False
@@ -80,7 +84,7 @@ class LivePlans:
                 # A mistake of ours with one fleet must not end the plans of the next.
                 LOG.exception("planning failed")
                 self._failed = True
-                self._on_plan(None, None)
+                self._on_plan(None, None, None)
             await self._wait()
 
     async def _wait(self) -> None:
@@ -103,8 +107,11 @@ class LivePlans:
         self._all_polled = self._fleet.all_polled
         self._again.set()
 
-    def close(self) -> None:
-        """Lets the threads end."""
+    async def close(self) -> None:
+        """Ends the inventory, and lets the threads end."""
+        inventory, self._inventory = self._inventory, None
+        if inventory is not None:
+            await inventory.close()
         for threads in (self._thread, self._askers):
             threads.shutdown(wait=False, cancel_futures=True)
 
@@ -113,10 +120,11 @@ class LivePlans:
         async with self._stepping:
             now = self._wall()
             settings = self._settings()
-            inventory = await self._read_inventory(settings.inventory, now)
+            inventory = await self._read_inventory(settings, now)
             fleet = self._fleet.snapshot(self._clock())
             read = inventory.last if inventory is not None else None
             cluster = declared(settings, read)
+            self._tell_mistakes(settings, read)
 
             def plan() -> _Planned:
                 began = time.perf_counter()
@@ -131,7 +139,7 @@ class LivePlans:
             self._planned = await loop.run_in_executor(self._thread, plan)
             self._failed = False
             last_success = inventory.last_success if inventory is not None else None
-            self._on_plan(self._planned.seconds, last_success)
+            self._on_plan(self._planned.seconds, last_success, self._mistakes)
             return self._planned.planning
 
     async def latest(self) -> Planning:
@@ -153,16 +161,29 @@ class LivePlans:
             return b""
         return self._planned.text[openmetrics]
 
-    async def _read_inventory(
-        self, settings: InventorySettings, now: float
-    ) -> KeptInventory | None:
-        if settings != self._inventory_of:
-            source = source_of(settings)
+    async def _read_inventory(self, settings: Settings, now: float) -> KeptInventory | None:
+        if settings.inventory != self._inventory_of:
+            before, self._inventory = self._inventory, None
+            if before is not None:
+                await before.close()
+            source = source_of(settings.inventory)
             self._inventory = KeptInventory(source) if source is not None else None
-            self._inventory_of = settings
+            self._inventory_of = settings.inventory
         if self._inventory is not None:
-            await self._inventory.refresh(now)
+            await self._inventory.refresh(now, settings)
         return self._inventory
+
+    def _tell_mistakes(self, settings: Settings, read: Inventory | None) -> None:
+        """Logs what is wrong about PriorityClasses, once."""
+        priorities = read.priorities if read is not None else None
+        before, self._mistakes = self._mistakes, mistakes(settings.classes, priorities)
+        if self._mistakes is None or self._mistakes == before:
+            return
+        for name in self._mistakes.missing:
+            LOG.warning("the PriorityClass of a class is not there", extra={"class": name})
+        for one, other in self._mistakes.order:
+            fields = {"class": one, "other": other}
+            LOG.warning("ranks contradict the order of PriorityClasses", extra=fields)
 
 
 def sees_whole_fleet(settings: Settings, fleet: Fleet) -> bool:
@@ -171,7 +192,7 @@ def sees_whole_fleet(settings: Settings, fleet: Fleet) -> bool:
     Beside one replica of many (all targets on loopback addresses, nothing declared of models or
     nodes) what it knows of a model is only a part.
     """
-    if settings.models or settings.inventory.nodes:
+    if settings.models or settings.inventory.known:
         return True
     return not _all_loopback(status.target.url for status in fleet.targets)
 

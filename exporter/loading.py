@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from pydantic import ValidationError
 from pydantic_settings import EnvSettingsSource, SettingsError
 
-from exporter.cluster import RESOURCES
+from exporter.cluster import RESOURCES, Node, Resources
 from exporter.documents import (
     ConfigError,
     Document,
@@ -29,7 +29,7 @@ from exporter.documents import (
     read_document,
 )
 from exporter.measuring import read_measurements
-from exporter.settings import ContradictionError, Settings
+from exporter.settings import ClassSettings, ContradictionError, Settings
 
 ENV_PREFIX = "LORA_EXPORTER_"
 FILE_VARIABLE = "LORA_EXPORTER_CONFIG__FILE"
@@ -145,7 +145,8 @@ def _validated(sources: _Sources) -> tuple[Settings | None, list[Problem], set[L
 
 def _leave_out(values: Any, loc: Loc) -> Loc:
     """Removes the key at `loc`, or the one above it that holds a list; gives what was removed."""
-    keys = list(loc)
+    # A bad key is told at its place with this mark after it.
+    keys = [part for part in loc if part != "[key]"]
     while len(keys) > 1 and isinstance(keys[-1], int):
         keys.pop()
     value = values
@@ -194,7 +195,7 @@ def _anchored(data: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         return str(folder / value)
 
     anchored = dict(data)
-    for section in ("targets", "measurements"):
+    for section in ("targets", "measurements", "inventory"):
         if section in anchored:
             anchored[section] = walk(anchored[section], section, "", 0)
     return anchored
@@ -268,12 +269,35 @@ def _across(settings: Settings, sources: _Sources) -> Iterable[Problem]:
                 else "a class that classes declares"
             )
             yield Problem(sources.place(loc), key_text(loc), repr(card.class_name), known)
+    yield from _class_problems(settings, sources)
     for name, node in settings.inventory.nodes.items():
         for model in sorted(node.replicas.keys() - settings.models.keys()):
             loc = ("inventory", "nodes", name, "replicas", model)
             wanted = "a card in models:, which tells what a replica of it holds"
             found = "replicas of a model without one"
             yield Problem(sources.place(loc), key_text(loc), found, wanted)
+
+
+def _class_problems(settings: Settings, sources: _Sources) -> Iterable[Problem]:
+    """Orders of classes that contradict each other, or that nobody could know."""
+    by_name: dict[str, tuple[str, int | None]] = {}
+    live = settings.inventory.kubernetes is not None
+    named = any(isinstance(one, ClassSettings) for one in settings.classes.values())
+    for name, one in settings.classes.items():
+        loc: Loc = ("classes", name)
+        if isinstance(one, int):
+            if live and named:
+                found = f"rank {one} beside classes that name their PriorityClass"
+                wanted = "priority_class, as ranks are then the values of PriorityClasses"
+                yield Problem(sources.place(loc), key_text(loc), found, wanted)
+            continue
+        if one.rank is None and not live:
+            wanted = "rank too, as only inventory.kubernetes tells the value"
+            yield Problem(sources.place(loc), key_text(loc), "priority_class and no rank", wanted)
+        other, rank = by_name.setdefault(one.priority_class, (name, one.rank))
+        if None not in (rank, one.rank) and rank != one.rank:
+            found = f"rank {one.rank}, and rank {rank} of class {other!r} of the same PriorityClass"
+            yield Problem(sources.place(loc), key_text(loc), found, "one rank")
 
 
 def warnings(settings: Settings) -> Iterable[str]:
@@ -294,9 +318,16 @@ def warnings(settings: Settings) -> Iterable[str]:
         if card.profile is not None and card.profile not in profiles:
             known = ", ".join(profiles) or "none"
             yield f"models.{model}.profile: no measurement has it; those of the model: {known}"
+    yield from _cluster_warnings(settings)
+
+
+def _cluster_warnings(settings: Settings) -> Iterable[str]:
     owners = {card.owner for card in settings.models.values()}
     for owner in sorted(settings.owners.keys() - owners):
         yield f"owners.{owner}: no model has this owner"
+    ranks = settings.classes.values()
+    if settings.inventory.kubernetes is not None and any(isinstance(one, int) for one in ranks):
+        yield "classes: no class names its PriorityClass, so ranks are not what the cluster goes by"
     nodes = settings.inventory.nodes.values()
     for name in RESOURCES if nodes else ():
         asked = any(getattr(card, name) for card in settings.models.values())
@@ -305,7 +336,8 @@ def warnings(settings: Settings) -> Iterable[str]:
     for model, card in settings.models.items():
         parts = {name: getattr(card, name) / card.nodes_per_replica for name in RESOURCES}
         if nodes and not any(
-            all(
+            card.where.admits(Node("", Resources(), labels=node.labels, taints=node.kept_taints))
+            and all(
                 (getattr(node, name) or 0) >= amount
                 for name, amount in parts.items()
                 if any(getattr(other, name) is not None for other in nodes)

@@ -13,11 +13,12 @@ from rich.console import Console
 from rich.markup import escape
 
 from exporter import capacity
-from exporter.cluster import Resources
+from exporter.cluster import Inventory, Node, Resources
 from exporter.documents import read_document
 from exporter.engines.base import Request
 from exporter.fetching.http import GroupClient, HttpClient
-from exporter.inventory import static
+from exporter.fleet import Fleet
+from exporter.inventory import source_of, static
 from exporter.loading import load
 from exporter.measuring import all_in_force, read_measurements
 from exporter.planning.demand import Watch
@@ -27,7 +28,7 @@ from exporter.planning.plans import TargetView, target_view
 from exporter.planning.situation import Situation, with_seen
 from exporter.planning.whatif import (
     helping_nodes,
-    shape_of,
+    node_of,
     with_adapters,
     with_demand,
     with_nodes,
@@ -41,6 +42,7 @@ from exporter.web.api.plan_schema import plans_of, target_of
 SNAPSHOT_PATH = "/api/v1/snapshot"
 _SNAPSHOT_SECONDS = 30
 _LARGEST_SNAPSHOT = 256 * 2**20
+_INVENTORY_SECONDS = 30.0
 
 
 class SnapshotError(Exception):
@@ -79,13 +81,24 @@ def situation(file: Path) -> Situation:
 def situation_now(settings: Settings) -> Situation:
     """What a configuration tells, and which replicas there are now: each is asked once.
 
-    Raises TlsError for certificate files that cannot be used, ConfigError for bad measurements.
+    Raises TlsError for certificate files that cannot be used, ConfigError for bad measurements,
+    InventoryError for an inventory that cannot be read.
     """
-    fleet = asyncio.run(capacity.read_once(settings))
-    known = Situation(static.cluster(settings), _measurements(settings))
+    fleet, inventory = asyncio.run(_now(settings))
+    known = Situation(static.declared(settings, inventory), _measurements(settings))
     # What one look shows of the load is not the load.
     seen = Watch().step(fleet, settings.planning.demand_window)
     return with_seen(known, seen, time.time())
+
+
+async def _now(settings: Settings) -> tuple[Fleet, Inventory | None]:
+    source = source_of(settings.inventory, _INVENTORY_SECONDS)
+    if source is None:
+        return await capacity.read_once(settings), None
+    try:
+        return await capacity.read_once(settings), await source.read(settings)
+    finally:
+        await source.close()
 
 
 def _measurements(settings: Settings) -> dict[str, Measurement]:
@@ -125,7 +138,8 @@ def plans(before: Situation, what_if: WhatIf | None = None) -> Plans:
     for name in question.remove_nodes:
         after = without_node(after, name)
     for name, shape, count in question.add_nodes:
-        after = with_nodes(after, name, shape or shape_of(after, name), count)
+        like = Node(name, shape) if shape is not None else node_of(after, name)
+        after = with_nodes(after, like, count)
     planning = plan_all(after)
     return Plans(planning, helping_nodes(planning))
 

@@ -16,6 +16,7 @@ from exporter import planned, snapshot
 from exporter.cluster import RESOURCES, Resources
 from exporter.discovery.base import DiscoveryError
 from exporter.fetching.http import TlsError
+from exporter.inventory.kept import InventoryError
 from exporter.loading import load
 from exporter.measuring import Entry, add_measurement
 from exporter.planning.needed import LEAST_RATE, MOST_RATE
@@ -131,7 +132,7 @@ def _add_target(commands: Any, console: Callable[[], Console]) -> None:
             else:
                 known = planned.situation_now(load(parsed.config_file))
             one = planned.view(known, parsed.model, parsed.tokens_per_sec)
-        except (TargetError, TlsError, DiscoveryError) as error:
+        except (TargetError, TlsError, DiscoveryError, InventoryError) as error:
             return _fail(error)
         if parsed.json:
             sys.stdout.buffer.write(planned.view_json(one))

@@ -21,6 +21,7 @@ from exporter.catalogue import FAMILIES
 from exporter.engines import AUTO, ENGINES
 from exporter.exposition.text import EOF
 from exporter.fleet import Reason, TargetStatus
+from exporter.inventory.ranks import Mistakes
 
 # A second series for each counter, with the time of its creation, which nobody asked for.
 disable_created_metrics()  # type: ignore[no-untyped-call] # the library has no types here
@@ -94,21 +95,32 @@ class SelfMetrics:
         else:
             self._discovery_success.labels(group).set(now)
 
-    def planned(self, seconds: float | None, inventory_read: float | None) -> None:
-        """All models were planned, or (None) could not be; `inventory_read`: unix seconds, None
-        without inventory."""
+    def planned(
+        self, seconds: float | None, inventory_read: float | None, mistakes: Mistakes | None
+    ) -> None:
+        """All models were planned, or (None) could not be.
+
+        `inventory_read`: unix seconds, None without inventory; `mistakes`: about PriorityClasses,
+        None where none are known.
+        """
         if seconds is None:
             self._plan_failures.inc()
-        else:
-            self._set("lora_exporter_plan_duration_seconds", seconds)
+            return
+        self._set("lora_exporter_plan_duration_seconds", seconds)
         if inventory_read is not None:
             self._set("lora_exporter_inventory_last_success_timestamp_seconds", inventory_read)
+        if mistakes is not None:
+            self._set("lora_exporter_class_mistakes", len(mistakes.missing), "missing")
+            self._set("lora_exporter_class_mistakes", len(mistakes.order), "order")
+        elif "lora_exporter_class_mistakes" in self._late:
+            self._late["lora_exporter_class_mistakes"].clear()
 
-    def _set(self, name: str, value: float) -> None:
+    def _set(self, name: str, value: float, *labels: str) -> None:
         """Sets a gauge that does not exist before it has a value."""
         if name not in self._late:
             self._late[name] = self._gauge(name)
-        self._late[name].set(value)
+        gauge = self._late[name]
+        (gauge.labels(*labels) if labels else gauge).set(value)
 
     def text(self, openmetrics: bool) -> bytes:
         """The series' text, without an end mark."""

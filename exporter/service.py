@@ -19,6 +19,7 @@ from exporter.documents import ConfigError, Problem
 from exporter.exposition.fleet import Exposition
 from exporter.fetching.http import HttpClient, TlsError
 from exporter.fleet import TargetStatus
+from exporter.kubernetes.client import KubernetesError, require
 from exporter.live import LivePlans
 from exporter.naming import here
 from exporter.poller import Plan, Poller, make_plan
@@ -143,7 +144,7 @@ class Service:
                 for task in tasks:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
-                live.close()
+                await live.close()
                 await finding.stop()
                 await poller.stop()
                 await runner.cleanup()
@@ -176,6 +177,12 @@ class Service:
 
     def _prepared(self, http: HttpClient, settings: Settings) -> _Prepared:
         """Raises ConfigError for what cannot be used."""
+        if settings.inventory.kubernetes is not None:
+            try:
+                require()
+            except KubernetesError as error:
+                problem = Problem("inventory", "kubernetes", "what cannot be used", str(error))
+                raise ConfigError([problem]) from None
         try:
             plan = make_plan(http, settings.poll, settings.targets)
             return _Prepared(plan, prepare(settings.targets, http))

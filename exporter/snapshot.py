@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self
 import yaml
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from exporter.cluster import RESOURCES, Inventory, Node, Resources, States
+from exporter.cluster import RESOURCES, Inventory, Node, Priority, Resources, States
 from exporter.documents import ConfigError, Document, problem_of
 from exporter.files import write_atomically
 from exporter.inventory.static import declared
@@ -20,11 +20,13 @@ from exporter.planning.situation import Situation, with_seen
 from exporter.quantities import Memory, Thousandths, show_size, show_thousandths
 from exporter.settings import (
     CardSettings,
+    ClassRank,
     ContradictionError,
     NodeSettings,
     QuotaSettings,
     Settings,
 )
+from exporter.settings.kubernetes import TaintSettings
 
 MARK = "snapshot"
 """Key that tells a snapshot from a configuration."""
@@ -53,6 +55,10 @@ class _Node(NodeSettings):
 class _Inventory(_Section):
     nodes: dict[str, _Node]
     states: dict[str, States] | None = None
+    elsewhere: dict[str, int] = {}
+    """Replicas on nodes that nothing more is placed on, or that must not be stopped."""
+    priorities: dict[str, Priority] | None = None
+    """PriorityClasses."""
 
 
 class Snapshot(_Section):
@@ -60,7 +66,7 @@ class Snapshot(_Section):
 
     snapshot: Literal[1]
     taken_at: Annotated[AwareDatetime, Field(ge=_EPOCH)]
-    classes: dict[str, int] = {}
+    classes: dict[str, ClassRank] = {}
     owners: dict[str, QuotaSettings] = {}
     models: dict[str, CardSettings] = {}
     inventory: _Inventory | None = None
@@ -131,11 +137,21 @@ def _wire(inventory: Inventory) -> _Inventory:
             **_written(node.allocatable, named),
             replicas=dict(node.replicas),
             other=_Amounts(**_written(node.other, RESOURCES)),
+            labels=dict(node.labels),
+            taints=tuple(
+                TaintSettings.model_validate(
+                    {"key": one.key, "value": one.value, "effect": one.effect}
+                )
+                for one in node.taints
+            ),
         )
         for node in inventory.nodes
     }
     states = dict(inventory.states) if inventory.states is not None else None
-    return _Inventory(nodes=nodes, states=states)
+    priorities = dict(inventory.priorities) if inventory.priorities is not None else None
+    return _Inventory(
+        nodes=nodes, states=states, elsewhere=dict(inventory.elsewhere), priorities=priorities
+    )
 
 
 def _written(amounts: Resources, names: Iterable[str]) -> dict[str, Any]:
@@ -159,9 +175,13 @@ def _inventory(wire: _Inventory) -> Inventory:
                 Resources(node.memory or 0, node.cores or 0, node.gpus or 0),
                 dict(node.replicas),
                 Resources(node.other.memory, node.other.cores, node.other.gpus),
+                node.labels,
+                node.kept_taints,
             )
             for name, node in sorted(wire.nodes.items())
         ),
         named,
         wire.states,
+        wire.elsewhere,
+        wire.priorities,
     )

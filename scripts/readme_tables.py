@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, get_origin
 
 from pydantic import BaseModel, ByteSize
+from pydantic_settings import CliSuppress
 
 from exporter.catalogue import FAMILIES
 from exporter.catalogue.family import Family
@@ -62,11 +63,16 @@ def _section_rows(model: type[BaseModel], prefix: str, flag: str) -> Iterable[tu
             shown = "" if get_origin(field.annotation) is dict else shown
             yield (f"`{key}`", shown, default, _text(field))
         elif get_origin(field.annotation) is dict:
+            if int in _types(field.annotation):
+                # A mapping whose values are either a number or a section.
+                yield (f"`{key}`", "", _default(model, name), _text(field))
             yield from _section_rows(inner, f"{key}.NAME.", "")
         elif get_origin(field.annotation) is tuple:
             yield from _section_rows(inner, f"{key}[].", "")
         else:
-            yield from _section_rows(inner, f"{key}.", flag and f"{flag}{name}.")
+            yield from _section_rows(
+                inner, f"{key}.", f"{flag}{name}." if flag and _flag(field) else ""
+            )
 
 
 def _models(annotation: Any) -> Iterable[type[BaseModel]]:
@@ -74,6 +80,17 @@ def _models(annotation: Any) -> Iterable[type[BaseModel]]:
         yield annotation
     for argument in getattr(annotation, "__args__", ()):
         yield from _models(argument)
+
+
+def _flag(field: Any) -> bool:
+    """Whether the keys of a section are flags too."""
+    return all(mark not in field.metadata for mark in CliSuppress.__metadata__)
+
+
+def _types(annotation: Any) -> Iterable[Any]:
+    yield annotation
+    for argument in getattr(annotation, "__args__", ()):
+        yield from _types(argument)
 
 
 def _default(model: type[BaseModel], key: str) -> str:

@@ -45,7 +45,7 @@ class Bench:
         self.live = LivePlans(
             self.fleet,
             lambda: Settings(**self.configured),
-            lambda seconds, read: self.told.append((seconds, read)),
+            lambda seconds, read, _: self.told.append((seconds, read)),
             lambda: self.now,
             lambda: self.now,
         )
@@ -81,7 +81,7 @@ async def make() -> AsyncIterator[Callable[..., Bench]]:
 
     yield bench
     for one in made:
-        one.live.close()
+        await one.live.close()
 
 
 Make = Callable[..., Bench]

@@ -297,14 +297,17 @@ def _classes() -> Panel:
 def _reasons() -> Panel:
     blocked = f"{q.per_model('lora_model_blocked', 'reason')} == 1"
     unplanned = f"{q.per_model('lora_model_unplanned', 'reason')} == 1"
+    classes = "max by (reason) (lora_exporter_class_mistakes) > 0"
     both = (
         f'label_replace({blocked}, "what", "blocked by", "", "") or '
-        f'label_replace({unplanned}, "what", "unplanned:", "", "")'
+        f'label_replace({unplanned}, "what", "unplanned:", "", "") or '
+        f'label_replace({classes}, "what", "PriorityClasses:", "", "")'
     )
     return table(
         "What blocks, what is not known",
         "What stops the replicas that are needed or, where all fit, one more, even by stopping "
-        "others; and why needed or headroom is not told.",
+        "others; why needed or headroom is not told; and PriorityClasses that classes name and "
+        "that are missing or in another order.",
         [Query(q.otherwise(both, "nothing"))],
         [
             replace(MODEL, width=190),

@@ -49,6 +49,13 @@ EXPORTER_FAMILIES: tuple[Family, ...] = (
         "Unix time at which the inventory was last read. A lost inventory stays as it was.",
     ),
     Family(
+        "lora_exporter_class_mistakes",
+        "gauge",
+        ("reason",),
+        "Classes whose PriorityClass is not in the cluster (missing), and pairs of classes whose "
+        "ranks contradict the order of their PriorityClasses (order). Where classes name them.",
+    ),
+    Family(
         "lora_exporter_plan_duration_seconds",
         "gauge",
         (),

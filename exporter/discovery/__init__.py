@@ -6,6 +6,7 @@ from exporter.discovery.base import Discovery
 from exporter.discovery.dns import Dns
 from exporter.discovery.files import Files
 from exporter.discovery.http import HttpList
+from exporter.discovery.kubernetes import Pods
 from exporter.discovery.ray import RayServe
 from exporter.fetching.http import HttpClient
 from exporter.settings import TargetGroup
@@ -26,4 +27,8 @@ def discoveries_of(group: TargetGroup, http: HttpClient) -> tuple[Discovery, ...
         found.append(Dns(group.dns))
     if group.ray is not None:
         found.append(RayServe(group.ray, http))
+    if group.kubernetes is not None:
+        # One for each namespace, so that one that fails keeps only its own as they were.
+        namespaces = group.kubernetes.namespaces or (None,)
+        found.extend(Pods(group.kubernetes, namespace) for namespace in namespaces)
     return tuple(found)

@@ -190,7 +190,7 @@ async def find_once(
 
 
 def _ways(group: TargetGroup) -> tuple[object, ...]:
-    return group.file, group.http, group.dns, group.ray
+    return group.file, group.http, group.dns, group.ray, group.kubernetes
 
 
 async def _end(group: _Group) -> None:

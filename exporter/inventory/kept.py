@@ -6,6 +6,7 @@ import logging
 from typing import Protocol
 
 from exporter.cluster import Inventory
+from exporter.inventory.static import Declared
 
 LOG = logging.getLogger(__name__)
 
@@ -17,8 +18,15 @@ class InventoryError(Exception):
 class InventorySource(Protocol):
     """A way to know the cluster."""
 
-    async def read(self) -> Inventory:
-        """All nodes, and everything placed on them. Raises InventoryError."""
+    async def read(self, declared: Declared) -> Inventory:
+        """All nodes, and everything placed on them, for what is declared of models.
+
+        Raises InventoryError.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Ends what it holds open."""
         ...
 
 
@@ -33,10 +41,14 @@ class KeptInventory:
         self.last_success: float | None = None
         """Unix time, seconds."""
 
-    async def refresh(self, now: float) -> Inventory | None:
+    async def close(self) -> None:
+        """Ends the source."""
+        await self._source.close()
+
+    async def refresh(self, now: float, declared: Declared) -> Inventory | None:
         """Reads the source at `now` (unix seconds). Gives what was last told."""
         try:
-            self.last = await self._source.read()
+            self.last = await self._source.read(declared)
         except InventoryError as error:
             if not self._failing:
                 LOG.warning("inventory cannot be read", extra={"detail": str(error)})

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Protocol
 
-from exporter.cluster import RESOURCES, Card, Cluster, Inventory, Node, Quota, Resources
-from exporter.settings import CardSettings, NodeSettings, QuotaSettings, Settings
+from exporter.cluster import RESOURCES, Card, Cluster, Inventory, Node, Priority, Quota, Resources
+from exporter.inventory.ranks import rank_of
+from exporter.settings import CardSettings, ClassRank, NodeSettings, QuotaSettings, Settings
 
 
 class Declared(Protocol):
     """What operators declare, wherever it stands."""
 
     @property
-    def classes(self) -> Mapping[str, int]:
+    def classes(self) -> Mapping[str, ClassRank]:
         """Ranks by class."""
 
     @property
@@ -32,8 +34,12 @@ def cluster(settings: Settings) -> Cluster:
 
 def declared(settings: Declared, inventory: Inventory | None) -> Cluster:
     """The cards and quotas that are declared, over this inventory."""
+    priorities = inventory.priorities if inventory is not None else None
     return Cluster(
-        cards={model: _card(settings, model, card) for model, card in settings.models.items()},
+        cards={
+            model: _card(settings, model, card, priorities)
+            for model, card in settings.models.items()
+        },
         inventory=inventory,
         quotas={
             owner: Quota(quota.memory, quota.cores, quota.gpus, quota.replicas)
@@ -48,19 +54,39 @@ class StaticInventory:
     def __init__(self, inventory: Inventory) -> None:
         self._inventory = inventory
 
-    async def read(self) -> Inventory:
+    async def read(self, declared: Declared) -> Inventory:
         """What the settings say."""
+        del declared
         return self._inventory
 
+    async def close(self) -> None:
+        """Nothing is held open."""
 
-def _card(settings: Declared, model: str, card: CardSettings) -> Card:
+
+def request_of(model: str, card: CardSettings) -> Card:
+    """A card that says no more than what a replica asks for."""
     return Card(
-        model=model,
-        rank=settings.classes[card.class_name] if card.class_name is not None else None,
-        class_name=card.class_name or "",
-        owner=card.owner or "",
+        model,
         request=Resources(card.memory, card.cores, card.gpus),
         nodes_per_replica=card.nodes_per_replica,
+    )
+
+
+def _card(
+    settings: Declared,
+    model: str,
+    card: CardSettings,
+    priorities: Mapping[str, Priority] | None,
+) -> Card:
+    rank, preempts = None, True
+    if card.class_name is not None:
+        rank, preempts = rank_of(settings.classes[card.class_name], priorities)
+    return replace(
+        request_of(model, card),
+        rank=rank,
+        preempts=preempts,
+        class_name=card.class_name or "",
+        owner=card.owner or "",
         min_replicas=card.min_replicas,
         max_replicas=card.max_replicas,
         spare_replicas=card.spare_replicas,
@@ -68,6 +94,7 @@ def _card(settings: Declared, model: str, card: CardSettings) -> Card:
         target=card.target_tokens_per_second,
         profile=card.profile,
         reserve=card.reserve,
+        where=card.where,
     )
 
 
@@ -86,6 +113,8 @@ def inventory(nodes: Mapping[str, NodeSettings]) -> Inventory | None:
                 name,
                 Resources(node.memory or 0, node.cores or 0, node.gpus or 0),
                 dict(node.replicas),
+                labels=node.labels,
+                taints=node.kept_taints,
             )
             for name, node in sorted(nodes.items())
         ),

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from exporter.cluster import RESOURCES, Card, Cluster, Quota, Resources, Unplanned
+from exporter.cluster import RESOURCES, Card, Cluster, Quota, Resources, Unplanned, Where
 from exporter.planning.placing import UNLIMITED, Placement, State, admitted, groups, place, share_of
 
 
@@ -63,14 +63,18 @@ def cannot_tell(cluster: Cluster, model: str) -> Unplanned | None:
     return None
 
 
+_Rooms = list[tuple[tuple[int, ...], int]]
+"""Amounts of the limiting resources, and how many nodes have just these."""
+
+
 class Planner:
     """Headroom and placements of all models of one cluster, over work that they share."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self._state = State(cluster)
-        self._free = self._vectors(Counter(self._state.free.values()))
-        self._reach: dict[int | None, list[tuple[tuple[int, ...], int]]] = {}
+        self._free: dict[Where, _Rooms] = {}
+        self._reach: dict[tuple[int | None, Where], _Rooms] = {}
         self._sums: dict[tuple[object, ...], int] = {}
         self._given_back: dict[tuple[str, int | None], tuple[Resources, int]] = {}
 
@@ -83,14 +87,14 @@ class Planner:
         card = self.cluster.cards[model]
         if card.nodes_per_replica > 1:
             part = share_of(card)
-            fits = [state.fit(room, part) for room in state.free.values()]
+            fits = [state.fit(state.free[node.name], part) for node in state.usable(card)]
             free = min(groups(fits, card.nodes_per_replica), admitted(state, card, Resources(), 0))
             stop = free if limit is None else min(free, limit)
             return Headroom(stop, None, stop < free)
-        free = self._sum(None, self._free, card.request)
+        free = self._sum(("free", None, card.where), self._free_of(card), card.request)
         free = min(free, admitted(state, card, Resources(), 0))
-        reach = self._sum(card.rank, self._reach_of(card), card.request)
-        owner = (card.owner, card.rank)
+        reach = self._sum(("reach", card.power, card.where), self._reach_of(card), card.request)
+        owner = (card.owner, card.power)
         if owner not in self._given_back:
             self._given_back[owner] = state.owners_lower(card)
         reach = max(min(reach, admitted(state, card, *self._given_back[owner])), free)
@@ -126,18 +130,28 @@ class Planner:
             for node in self._state.nodes
         )
 
-    def _reach_of(self, card: Card) -> list[tuple[tuple[int, ...], int]]:
-        """What would be free with all replicas gone that the card outranks."""
-        found = self._reach.get(card.rank)
+    def _free_of(self, card: Card) -> _Rooms:
+        """What is free on the nodes that the card's replicas may be placed on."""
+        found = self._free.get(card.where)
         if found is None:
             state = self._state
-            found = self._vectors(
-                Counter(state.free[node.name] + state.lower(node, card) for node in state.nodes)
-            )
-            self._reach[card.rank] = found
+            found = self._vectors(Counter(state.free[node.name] for node in state.usable(card)))
+            self._free[card.where] = found
         return found
 
-    def _vectors(self, rooms: Mapping[Resources, int]) -> list[tuple[tuple[int, ...], int]]:
+    def _reach_of(self, card: Card) -> _Rooms:
+        """What would be free there with all replicas gone that the card outranks."""
+        found = self._reach.get((card.power, card.where))
+        if found is None:
+            state = self._state
+            nodes = state.usable(card)
+            found = self._vectors(
+                Counter(state.free[node.name] + state.lower(node, card) for node in nodes)
+            )
+            self._reach[card.power, card.where] = found
+        return found
+
+    def _vectors(self, rooms: Mapping[Resources, int]) -> _Rooms:
         """Equal rooms are one case: the amounts of the limiting resources, and how many nodes."""
         named = sorted(self._state.named)
         vectors: Counter[tuple[int, ...]] = Counter()
@@ -145,12 +159,9 @@ class Planner:
             vectors[tuple(room.of(name) for name in named)] += count
         return list(vectors.items())
 
-    def _sum(
-        self, rank: int | None, rooms: list[tuple[tuple[int, ...], int]], request: Resources
-    ) -> int:
-        """How many requests fit into the rooms, counted once for equal requests."""
-        kind = "free" if rooms is self._free else "reach"
-        found = self._sums.get((kind, rank, request))
+    def _sum(self, kind: tuple[object, ...], rooms: _Rooms, request: Resources) -> int:
+        """How many requests fit into the rooms of this kind, counted once for equal requests."""
+        found = self._sums.get((kind, request))
         if found is None:
             named = sorted(self._state.named)
             asked = [(at, request.of(name)) for at, name in enumerate(named) if request.of(name)]
@@ -161,5 +172,5 @@ class Planner:
                 )
             else:
                 found = UNLIMITED * len(rooms)
-            self._sums[kind, rank, request] = found
+            self._sums[kind, request] = found
         return found

@@ -65,11 +65,12 @@ def needed_for(
     seen: Seen | None = None,
     current: int = 0,
     starting: int = 0,
+    ready: int = 0,
 ) -> Needed:
     """Replicas for the card's target or what was seen of the load.
 
     `seen` None: replicas are not asked, so slots do not apply. `current` replicas hold capacity,
-    `starting` ones of them do not serve yet.
+    `starting` ones of them do not serve yet, and `ready` ones do, as far as the cluster tells.
     """
     by = {"minimum": card.min_replicas}
     unplanned: list[Unplanned] = []
@@ -84,7 +85,8 @@ def needed_for(
         elif found is not None:
             by[constraint] = found
     if seen is not None:
-        if seen.load.incomplete:
+        # A replica that serves, and is no target: what is seen is a part.
+        if seen.load.incomplete or ready > seen.load.ready:
             unplanned.append(Unplanned.INCOMPLETE)
         if seen.maybe_saturated or seen.load.unpolled:
             unplanned.append(Unplanned.WARMING_UP)

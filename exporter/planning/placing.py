@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from exporter.cluster import RESOURCES, Blocked, Card, Cluster, Node, Resources
+from exporter.cluster import RESOURCES, Blocked, Card, Cluster, Node, Resources, Where
 
 UNLIMITED = 2**53
 """More replicas than any cluster holds: nothing limits them."""
@@ -83,6 +83,11 @@ class State:
         parts: Counter[str] = Counter()
         for node in self.nodes:
             parts.update(node.replicas)
+        if inventory is not None:
+            parts.update(inventory.elsewhere)
+        self._usable: dict[Where, tuple[Node, ...]] = {}
+        if not any(node.taints for node in self.nodes):
+            self._usable[Where()] = self.nodes
         self.current = {
             model: cluster.current.get(model, parts[model] // card.nodes_per_replica)
             for model, card in cluster.cards.items()
@@ -99,6 +104,8 @@ class State:
         twin = State.__new__(State)
         twin.cards, twin.quotas = self.cards, self.quotas
         twin.nodes, twin.named = self.nodes, self.named
+        # what it knows of nodes never changes, so that it is found out once
+        twin._usable = self._usable
         twin.here = {name: dict(replicas) for name, replicas in self.here.items()}
         twin.free = dict(self.free)
         twin.current = dict(self.current)
@@ -115,6 +122,14 @@ class State:
         """What one replica, or one part of it, holds on its node."""
         card = self.cards.get(model)
         return share_of(card) if card is not None else Resources()
+
+    def usable(self, card: Card) -> tuple[Node, ...]:
+        """The nodes that the model's replicas may be placed on, by name."""
+        found = self._usable.get(card.where)
+        if found is None:
+            found = tuple(node for node in self.nodes if card.where.admits(node))
+            self._usable[card.where] = found
+        return found
 
     def fit(self, room: Resources, request: Resources) -> int:
         """How many requests fit into the room, at least 0."""
@@ -264,13 +279,14 @@ class _Sets:
         self._card = card
         self._known: dict[str, tuple[_Badness, list[Card]] | None] = {}
         self._best: list[tuple[_Badness, str]] = []
-        self._nodes = {node.name: node for node in state.nodes}
+        self._nodes = {node.name: node for node in state.usable(card)}
         self._changed = set(self._nodes)
         self._last = ""
 
     def forget(self, node: str) -> None:
         """Something changed on the node."""
-        self._changed.add(node)
+        if node in self._nodes:
+            self._changed.add(node)
 
     def forget_all(self) -> None:
         """Something may have changed on each node."""
@@ -306,7 +322,7 @@ _Badness = tuple[int, int, int]
 def _fill(state: State, card: Card, more: int) -> int:
     """Places what is free, node by node in the order of names, up to `more`."""
     left = most = min(more, admitted(state, card, Resources(), 0))
-    for node in state.nodes:
+    for node in state.usable(card):
         if not left:
             break
         count = min(state.fit(state.free[node.name], card.request), left)
@@ -446,7 +462,7 @@ def _start_group(state: State, card: Card) -> list[tuple[str, str]] | _Refusal:
     if refusal is not None:
         return refusal
     part = share_of(card)
-    fits = {node.name: state.fit(state.free[node.name], part) for node in state.nodes}
+    fits = {node.name: state.fit(state.free[node.name], part) for node in state.usable(card)}
     chosen = sorted(fits, key=lambda name: (-fits[name], name))[: card.nodes_per_replica]
     state.start(card, *chosen)
     return []
@@ -470,12 +486,13 @@ def _blocked_by_nodes(state: State, card: Card) -> tuple[set[Blocked], Nearest |
     """What one more replica lacks, on the node that misses least of it."""
     part = share_of(card)
     spread = card.nodes_per_replica > 1
-    rooms = {node.name: state.free[node.name] for node in state.nodes}
+    nodes = state.usable(card)
+    rooms = {node.name: state.free[node.name] for node in nodes}
     if not spread:
-        rooms = {node.name: rooms[node.name] + state.lower(node, card) for node in state.nodes}
+        rooms = {node.name: rooms[node.name] + state.lower(node, card) for node in nodes}
     if sum(state.fit(room, part) > 0 for room in rooms.values()) >= card.nodes_per_replica:
         return set(), None
-    if len(state.nodes) < card.nodes_per_replica:
+    if len(nodes) < card.nodes_per_replica:
         return {Blocked.NO_NODE}, None
     misses = []
     for node, room in rooms.items():
@@ -489,7 +506,7 @@ def _blocked_by_nodes(state: State, card: Card) -> tuple[set[Blocked], Nearest |
             misses.append((share, node, lacks))
     _, nearest, lacks = min(misses, key=lambda found: found[:2])
     reasons = {Blocked(resource) for resource in lacks}
-    large_enough = sum(state.fit(node.allocatable, part) > 0 for node in state.nodes)
+    large_enough = sum(state.fit(node.allocatable, part) > 0 for node in nodes)
     if large_enough < card.nodes_per_replica:
         reasons.add(Blocked.NO_NODE)
     return reasons, Nearest(nearest, Resources(**lacks))

@@ -94,7 +94,9 @@ def plan(planner: Planner, situation: Situation, model: str) -> Plan:
     states = _states(cluster, model, current, seen)
     # Where nobody tells, none is taken for starting: it may never come.
     starting = states.get("starting", 0)
-    needed = needed_for(card, measurement, seen, current, starting)
+    told = cluster.inventory.states if cluster.inventory is not None else None
+    ready = (told or {}).get(model, States()).ready
+    needed = needed_for(card, measurement, seen, current, starting, ready)
     more = None if needed.replicas is None else max(needed.replicas - current, 0)
     room = planner.headroom(model)
     if isinstance(room, Unplanned):

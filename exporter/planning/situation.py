@@ -36,13 +36,17 @@ def with_seen(situation: Situation, seen: Mapping[str, Seen], at: float) -> Situ
     """The situation with what was seen of the fleet.
 
     Of each model as many replicas are current as are placed or were discovered, if more: one that
-    does not answer still holds its capacity.
+    does not answer still holds its capacity. Where the inventory tells states it knows better: a
+    replica that drains may answer still, and is not current.
     """
     cluster = situation.cluster
+    states = cluster.inventory.states if cluster.inventory is not None else None
     current = {
         model: max(
             placed(cluster, model),
-            seen[model].load.ready + seen[model].load.unread if model in seen else 0,
+            seen[model].load.ready + seen[model].load.unread
+            if model in seen and (states is None or model not in states)
+            else 0,
         )
         for model in cluster.cards.keys() | seen.keys()
     }

@@ -25,14 +25,14 @@ class WhatIfError(Exception):
     """A node that is not there, or nothing known that could be changed."""
 
 
-def with_nodes(situation: Situation, name: str, shape: Resources, count: int) -> Situation:
-    """The situation with `count` more nodes of this shape, named after `name`, and empty."""
-    return replace(situation, cluster=_with_nodes(situation.cluster, name, shape, count))
+def with_nodes(situation: Situation, like: Node, count: int) -> Situation:
+    """The situation with `count` more nodes like this one, named after it, and empty."""
+    return replace(situation, cluster=_with_nodes(situation.cluster, like, count))
 
 
-def shape_of(situation: Situation, name: str) -> Resources:
-    """What the node of this name has for replicas. Raises WhatIfError if it is not there."""
-    return _node(situation.cluster, name)[1].allocatable
+def node_of(situation: Situation, name: str) -> Node:
+    """The node of this name. Raises WhatIfError if it is not there."""
+    return _node(situation.cluster, name)[1]
 
 
 def without_node(situation: Situation, name: str) -> Situation:
@@ -84,18 +84,18 @@ def helping_nodes(planning: Planning) -> dict[str, int | None]:
     if cluster.inventory is None or not any(planning.unplaced.values()):
         return {}
     more = {model: planning.models[model].more or 0 for model in planning.unplaced}
-    shapes: dict[Resources, tuple[str, Resources]] = {}
+    selected = {key for card in cluster.cards.values() for key, _ in card.where.selector}
+    shapes: dict[tuple[object, ...], Node] = {}
     for node in cluster.inventory.nodes:
-        shapes.setdefault(_rounded(node.allocatable), (node.name, node.allocatable))
-    return {
-        name: _smallest(cluster, more, name, shape)
-        for name, shape in list(shapes.values())[:MOST_SHAPES]
-    }
+        labels = frozenset(item for item in node.labels.items() if item[0] in selected)
+        shapes.setdefault((*_size(node.allocatable), labels, frozenset(node.taints)), node)
+    first = list(shapes.values())[:MOST_SHAPES]
+    return {node.name: _smallest(cluster, more, node) for node in first}
 
 
-def _rounded(shape: Resources) -> Resources:
-    """Nodes of one kind have almost the same: to GiB and whole cores."""
-    return Resources(shape.memory >> 30, shape.cores // 1000, shape.gpus)
+def _size(shape: Resources) -> tuple[object, ...]:
+    """Three digits of memory and cores: no two machines of one kind have the same to the byte."""
+    return f"{shape.memory:.2e}", f"{shape.cores:.2e}", shape.gpus
 
 
 def _times(tokens: Tokens, factor: float) -> Tokens:
@@ -120,35 +120,35 @@ def _with_adapters(seen: Seen, factor: float) -> Seen:
     return replace(seen, load=replace(seen.load, pools=pools, distinct=more))
 
 
-def _with_nodes(cluster: Cluster, name: str, shape: Resources, count: int) -> Cluster:
+def _with_nodes(cluster: Cluster, like: Node, count: int) -> Cluster:
     inventory = cluster.inventory
     if inventory is None:
-        named = frozenset(resource for resource in RESOURCES if shape.of(resource))
+        named = frozenset(resource for resource in RESOURCES if like.allocatable.of(resource))
         inventory = Inventory((), named)
     taken = {node.name for node in inventory.nodes}
     added: list[Node] = []
     number = 0
     while len(added) < count:
         number += 1
-        its_name = f"{name}+{number}"
+        its_name = f"{like.name}+{number}"
         if its_name not in taken:
-            added.append(Node(its_name, shape))
+            added.append(Node(its_name, like.allocatable, labels=like.labels, taints=like.taints))
     return replace(cluster, inventory=replace(inventory, nodes=(*inventory.nodes, *added)))
 
 
-def _smallest(cluster: Cluster, more: Mapping[str, int], name: str, shape: Resources) -> int | None:
+def _smallest(cluster: Cluster, more: Mapping[str, int], like: Node) -> int | None:
     """The smallest number of nodes with which nothing stays out: halved again and again."""
     # Each replica alone on a node needs no more nodes than this.
     most = min(
         sum(count * cluster.cards[model].nodes_per_replica for model, count in more.items()),
         MOST_NODES,
     )
-    if not _all_fit(_with_nodes(cluster, name, shape, most), more):
+    if not _all_fit(_with_nodes(cluster, like, most), more):
         return None
     low, high = 1, most
     while low < high:
         middle = (low + high) // 2
-        if _all_fit(_with_nodes(cluster, name, shape, middle), more):
+        if _all_fit(_with_nodes(cluster, like, middle), more):
             high = middle
         else:
             low = middle + 1

@@ -18,6 +18,8 @@ from exporter.quantities import Duration, show_duration
 from exporter.settings.access import Auth, BasicAuth, Header, Tls
 from exporter.settings.cluster import (
     CardSettings,
+    ClassRank,
+    ClassSettings,
     InventorySettings,
     Measurements,
     NodeSettings,
@@ -31,6 +33,8 @@ __all__ = [
     "Auth",
     "BasicAuth",
     "CardSettings",
+    "ClassRank",
+    "ClassSettings",
     "ContradictionError",
     "Custom",
     "Header",
@@ -175,7 +179,7 @@ class Settings(BaseSettings):
     """What is written to standard error."""
     targets: CliSuppress[tuple[TargetGroup, ...]] = ()
     """Groups of targets."""
-    classes: CliSuppress[dict[str, int]] = {}
+    classes: CliSuppress[dict[str, ClassRank]] = {}
     """Ranks by class: a class outranks every class of lower rank."""
     owners: CliSuppress[dict[str, QuotaSettings]] = {}
     """Quotas by owner."""

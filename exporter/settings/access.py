@@ -35,6 +35,22 @@ def _header_value(value: str) -> str:
     return value
 
 
+class KubernetesAccess(Section):
+    """How the API server of a cluster is reached: with the service account of the exporter's own
+    pod, or by a kubeconfig."""
+
+    kubeconfig_file: ReadableFile | None = None
+    """kubeconfig; without one, the service account of the pod that the exporter runs in."""
+    context: Text | None = None
+    """Context of the kubeconfig, where its current one is not wanted."""
+
+    @model_validator(mode="after")
+    def _context(self) -> Self:
+        if self.context is not None and self.kubeconfig_file is None:
+            raise ContradictionError("context and no kubeconfig_file", "kubeconfig_file too")
+        return self
+
+
 class BasicAuth(Section):
     """HTTP basic authentication."""
 

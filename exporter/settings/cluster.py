@@ -4,14 +4,44 @@ from __future__ import annotations
 
 from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 from pydantic_settings import CliSuppress
 
+from exporter.cluster import Taint, Where
 from exporter.quantities import Duration, Memory, Thousandths, show_duration
+from exporter.settings.access import KubernetesAccess
+from exporter.settings.kubernetes import (
+    LabelName,
+    LabelValue,
+    PriorityClassName,
+    ResourceName,
+    TaintSettings,
+    TolerationSettings,
+)
 from exporter.settings.parts import ContradictionError, ReadableFile, Section, Text
 
 MOST_REPLICAS = 1_000_000
 """More than any cluster has."""
+
+
+def _class_rank(value: object) -> object:
+    if isinstance(value, bool) or not isinstance(value, int | dict | ClassSettings):
+        raise ValueError("a rank such as 100, or {priority_class: NAME}")
+    # Each of the two, so that a mistake is told of one and not of both.
+    return ClassSettings.model_validate(value) if isinstance(value, dict) else value
+
+
+class ClassSettings(Section):
+    """A class whose rank is the value of a PriorityClass."""
+
+    priority_class: PriorityClassName
+    """PriorityClass of Kubernetes; its value is the rank."""
+    rank: int | None = None
+    """Rank where no cluster tells the value; its order must be that of the values."""
+
+
+ClassRank = Annotated[int | ClassSettings, BeforeValidator(_class_rank)]
+"""A class: its rank, or its PriorityClass."""
 
 
 class CardSettings(Section):
@@ -47,6 +77,18 @@ class CardSettings(Section):
     ones."""
     profile: Text | None = None
     """Measurement in force; else the newest."""
+    node_selector: dict[LabelName, LabelValue] = {}
+    """Labels that a node must have to hold a replica."""
+    tolerations: tuple[TolerationSettings, ...] = ()
+    """Taints of nodes that do not keep replicas away, in the shape that pods have them."""
+
+    @property
+    def where(self) -> Where:
+        """The nodes that replicas may be placed on, for planning."""
+        return Where(
+            frozenset(self.node_selector.items()),
+            frozenset(one.toleration for one in self.tolerations),
+        )
 
     @model_validator(mode="after")
     def _order(self) -> Self:
@@ -82,6 +124,31 @@ class NodeSettings(Section):
     """GPUs."""
     replicas: dict[str, Annotated[int, Field(ge=0, le=1_000_000)]] = {}
     """Replicas by model; of one that spans nodes, its parts."""
+    labels: dict[LabelName, LabelValue] = {}
+    """Labels, for `node_selector` of cards."""
+    taints: tuple[TaintSettings, ...] = ()
+    """Taints, for `tolerations` of cards."""
+
+    @property
+    def kept_taints(self) -> tuple[Taint, ...]:
+        """The taints for planning."""
+        return tuple(one.taint for one in self.taints)
+
+
+class KubernetesInventory(KubernetesAccess):
+    """Nodes and pods of a Kubernetes cluster. They are watched."""
+
+    model_label: LabelName = "lora-exporter/model"
+    """Label of a pod that has its model, or annotation, where a label cannot hold its name. A pod
+    with it is a replica, or a part of one that spans nodes."""
+    gpu_resource: ResourceName = "nvidia.com/gpu"
+    """Resource of nodes and pods that is a GPU."""
+
+
+def _told(value: object) -> object:
+    if value is None:
+        raise ValueError("a mapping of keys; {} reads the cluster that the exporter runs in")
+    return value
 
 
 class InventorySettings(Section):
@@ -89,6 +156,19 @@ class InventorySettings(Section):
 
     nodes: CliSuppress[dict[str, NodeSettings]] = {}
     """Nodes by name."""
+    kubernetes: CliSuppress[Annotated[KubernetesInventory | None, BeforeValidator(_told)]] = None
+    """A Kubernetes cluster, instead of `nodes`."""
+
+    @property
+    def known(self) -> bool:
+        """Whether there is any inventory."""
+        return bool(self.nodes) or self.kubernetes is not None
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if self.nodes and self.kubernetes is not None:
+            raise ContradictionError("nodes and kubernetes", "one of them")
+        return self
 
 
 class Planning(Section):

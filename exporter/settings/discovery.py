@@ -6,10 +6,11 @@ import re
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from exporter.quantities import Duration
-from exporter.settings.access import Auth, Header, Tls, header_name
+from exporter.settings.access import Auth, Header, KubernetesAccess, Tls, header_name
+from exporter.settings.kubernetes import LabelName, LabelSelector, Namespace
 from exporter.settings.parts import ContradictionError, Section, Url
 
 
@@ -31,6 +32,15 @@ def _dns_name(value: str) -> str:
 def _some(value: tuple[str, ...]) -> tuple[str, ...]:
     if not value:
         raise ValueError("at least one")
+    return value
+
+
+def _pod_port(value: object) -> object:
+    number = isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 65535
+    # The name of a port has a letter, so that it is never taken for a number.
+    name = isinstance(value, str) and re.fullmatch(r"(?=.*[a-z])[a-z0-9-]{1,15}", value) is not None
+    if not number and not name:
+        raise ValueError("a port such as 8000, or the name of one, such as http")
     return value
 
 
@@ -101,3 +111,20 @@ class RayDiscovery(Section):
     """Further headers by name."""
     tls: Tls = Tls()
     """TLS towards the dashboard."""
+
+
+class KubernetesDiscovery(KubernetesAccess):
+    """Pods of a Kubernetes cluster. They are watched: changes are seen at once."""
+
+    namespaces: tuple[Namespace, ...] = ()
+    """Namespaces of the pods; by default all."""
+    selector: LabelSelector
+    """Label selector, such as `app=vllm` or `app in (vllm,sglang)`."""
+    port: Annotated[int | str, BeforeValidator(_pod_port)]
+    """Port of the targets: a number, or the name of a container's port."""
+    scheme: Literal["http", "https"] = "http"
+    """Scheme of the targets."""
+    ready_only: bool = True
+    """Whether only ready pods are targets; else all that run."""
+    model_label: LabelName | None = None
+    """Label of the pods that has the model, or annotation, where a label cannot hold its name."""

@@ -14,7 +14,13 @@ from exporter.engines.custom_paths import json_path, selector
 from exporter.fleet import SlotKind
 from exporter.relabel import REFERENCE
 from exporter.settings.access import Auth, Header, Tls, header_name
-from exporter.settings.discovery import DnsDiscovery, FileDiscovery, HttpDiscovery, RayDiscovery
+from exporter.settings.discovery import (
+    DnsDiscovery,
+    FileDiscovery,
+    HttpDiscovery,
+    KubernetesDiscovery,
+    RayDiscovery,
+)
 from exporter.settings.parts import ContradictionError, ReadableFile, Section, Text, Url
 
 _WITH_BASE_SLOT = (AUTO, "sglang", "nim", "dynamo")
@@ -158,6 +164,8 @@ class TargetGroup(Section):
     """Names whose records are further targets."""
     ray: RayDiscovery | None = None
     """Ray Serve, whose nodes are further targets."""
+    kubernetes: KubernetesDiscovery | None = None
+    """Kubernetes, whose pods are further targets."""
     model: Text | None = None
     """Name of the model, where the replica's own is not wanted."""
     replica_name: Text | None = None
@@ -187,7 +195,7 @@ class TargetGroup(Section):
     @property
     def discovered(self) -> bool:
         """Whether targets of the group come and go."""
-        return any((self.file, self.http, self.dns, self.ray))
+        return any((self.file, self.http, self.dns, self.ray, self.kubernetes))
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

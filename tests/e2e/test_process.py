@@ -13,6 +13,7 @@ import trustme
 from aiohttp import web
 
 from exporter import __version__
+from exporter.settings import TargetGroup
 from tests.support import servers
 from tests.support.process import Process, started
 from tests.support.programs import until
@@ -156,10 +157,8 @@ async def test_a_file_is_reloaded_and_a_bad_one_is_not(exporter: Path, tmp_path:
             async with process.session.post(await process.address() + "/-/reload") as response:
                 assert response.status == 400
                 assert await response.text() == (
-                    f"{file}:2: targets.0.statics: found an unknown key; wanted one of name, "
-                    "engine, static, file, http, dns, ray, model, replica_name, model_relabel, "
-                    "path_prefix, metrics_path, slots, headers, custom, auth, tls, state, "
-                    "ray_dashboard\n"
+                    f"{file}:2: targets.0.statics: found an unknown key; wanted one of "
+                    f"{', '.join(TargetGroup.model_fields)}\n"
                 )
             assert await process.sample("lora_exporter_config_last_reload_successful") == "0.0"
             assert await process.sample(f'lora_target_up{{target="{one}",group="g"}}') == "1"

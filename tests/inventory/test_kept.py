@@ -6,6 +6,10 @@ import pytest
 
 from exporter.cluster import Inventory, Node, Resources
 from exporter.inventory.kept import InventoryError, KeptInventory
+from exporter.inventory.static import Declared
+from exporter.settings import Settings
+
+NOTHING = Settings()
 
 
 class Source:
@@ -14,7 +18,11 @@ class Source:
     def __init__(self) -> None:
         self.found: Inventory | None = None
 
-    async def read(self) -> Inventory:
+    async def close(self) -> None:
+        pass
+
+    async def read(self, declared: Declared) -> Inventory:
+        del declared
         if self.found is None:
             raise InventoryError("nobody answers")
         return self.found
@@ -30,16 +38,16 @@ async def test_what_is_lost_stays_as_it_was_and_tells_its_age(
     caplog.set_level("INFO")
     source = Source()
     kept = KeptInventory(source)
-    assert await kept.refresh(10.0) is None
+    assert await kept.refresh(10.0, NOTHING) is None
     assert (kept.last, kept.last_success) == (None, None)
     source.found = nodes("a", "b")
-    assert await kept.refresh(20.0) == nodes("a", "b")
+    assert await kept.refresh(20.0, NOTHING) == nodes("a", "b")
     source.found = None
     for now in (30.0, 40.0):
-        assert await kept.refresh(now) == nodes("a", "b")
+        assert await kept.refresh(now, NOTHING) == nodes("a", "b")
     assert kept.last_success == 20.0
     source.found = nodes()
-    assert await kept.refresh(50.0) == nodes()
+    assert await kept.refresh(50.0, NOTHING) == nodes()
     assert kept.last_success == 50.0
     told = [record.message for record in caplog.records]
     assert told == [

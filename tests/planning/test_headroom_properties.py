@@ -13,7 +13,17 @@ from typing import TypeVar
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from exporter.cluster import Card, Cluster, Inventory, Node, Quota, Resources
+from exporter.cluster import (
+    Card,
+    Cluster,
+    Inventory,
+    Node,
+    Quota,
+    Resources,
+    Taint,
+    Toleration,
+    Where,
+)
 from exporter.planning.headroom import Headroom, cannot_tell
 from exporter.planning.placing import Placement
 from tests.planning.notation import headroom, place, place_together
@@ -41,6 +51,33 @@ def amounts(most: int) -> st.SearchStrategy[Resources]:
     )
 
 
+TAINTS = (
+    Taint("gpu", "yes", "NoSchedule"),
+    Taint("gpu", "no", "NoExecute"),
+    Taint("gpu", "yes", "PreferNoSchedule"),
+    Taint("spot", "", "NoSchedule"),
+)
+TOLERATIONS = (
+    Toleration(None, None, None),
+    Toleration("gpu", None, None),
+    Toleration("gpu", "yes", None),
+    Toleration("gpu", "yes", "NoExecute"),
+    Toleration("spot", "", "NoSchedule"),
+)
+LABELS = (("zone", "x"), ("zone", "y"), ("gpu", "big"))
+
+
+@st.composite
+def wheres(draw: st.DrawFn) -> Where:
+    """Where a model may run; more often than not anywhere that is not tainted."""
+    if draw(st.booleans()):
+        return Where()
+    return Where(
+        frozenset(draw(st.lists(st.sampled_from(LABELS), max_size=2))),
+        frozenset(draw(st.lists(st.sampled_from(TOLERATIONS), max_size=3))),
+    )
+
+
 @st.composite
 def cards(draw: st.DrawFn, model: str, *, nodes_per_replica: int = 1) -> Card:
     return Card(
@@ -52,6 +89,7 @@ def cards(draw: st.DrawFn, model: str, *, nodes_per_replica: int = 1) -> Card:
         nodes_per_replica=nodes_per_replica,
         min_replicas=draw(st.integers(0, 2)),
         max_replicas=draw(st.none() | st.none() | st.integers(0, 8)),
+        where=draw(wheres()),
     )
 
 
@@ -64,7 +102,12 @@ def nodes(draw: st.DrawFn, name: str, known: list[Card]) -> Node:
     else:  # full, or nearly so
         requests = {card.model: card.request for card in known}
         allocatable = sum((requests[model] for model in placed), other + draw(amounts(1)))
-    return Node(name, allocatable, dict(Counter(placed)), other)
+    labels: dict[str, str] = {}
+    taints: tuple[Taint, ...] = ()
+    if draw(st.booleans()):
+        labels = dict(draw(st.lists(st.sampled_from(LABELS), max_size=2)))
+        taints = tuple(draw(st.lists(st.sampled_from(TAINTS), max_size=2)))
+    return Node(name, allocatable, dict(Counter(placed)), other, labels, taints)
 
 
 @st.composite
@@ -132,8 +175,26 @@ def part(card: Card, name: str) -> int:
     return -(-card.request.of(name) // card.nodes_per_replica)
 
 
+def keeps_away(card: Card, node: Node) -> bool:
+    for key, value in card.where.selector:
+        if node.labels.get(key) != value:
+            return True
+    for taint in node.taints:
+        tolerated = taint.effect == "PreferNoSchedule"
+        for one in card.where.tolerations:
+            same_key = one.key is None or one.key == taint.key
+            same_value = one.value is None or one.value == taint.value
+            same_effect = one.effect is None or one.effect == taint.effect
+            tolerated = tolerated or (same_key and same_value and same_effect)
+        if not tolerated:
+            return True
+    return False
+
+
 def fit_on(cluster: Cluster, node: Node, stopped: Stopped) -> int:
     card = cluster.cards[ASKED]
+    if keeps_away(card, node):
+        return 0
     left = left_on(cluster, node, stopped)
     fits = [left[name] // part(card, name) for name in left if part(card, name) > 0]
     return max(min(fits, default=NO_END), 0)

@@ -177,3 +177,11 @@ def test_while_one_joins_no_fewer_are_needed_than_there_are() -> None:
 def test_a_profile_that_nobody_measured_is_unmeasured() -> None:
     card = Card("m", profile="h200")
     assert needed_for(card, None, seen(pool(1))).unplanned == (Unplanned.UNMEASURED,)
+
+
+@pytest.mark.parametrize(("ready", "unplanned"), [(2, ()), (3, (Unplanned.INCOMPLETE,))])
+def test_a_ready_replica_that_is_no_target_makes_what_is_seen_a_part(
+    ready: int, unplanned: tuple[Unplanned, ...]
+) -> None:
+    found = needed_for(target(4800.0), MEASURED, seen(pool(1)), current=3, ready=ready)
+    assert found.unplanned == unplanned
