@@ -119,6 +119,30 @@ def test_what_is_dropped_of_sidecars_is_of_no_use_to_rules() -> None:
     assert rule["regex"] not in needed()
 
 
+def _written() -> list[str]:
+    """Scrape configurations that stand in documents."""
+    texts = [(ROOT / name).read_text() for name in ("README.md", "docs/discovery.md")]
+    blocks = [
+        block for text in texts for block in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    ]
+    return [block for block in blocks if block.startswith("scrape_configs:")]
+
+
+@pytest.mark.parametrize("block", _written())
+def test_prometheus_accepts_what_documents_tell_to_write(block: str, tmp_path: Path) -> None:
+    file = tmp_path / "prometheus.yml"
+    file.write_text(block)
+    content, said = promtool("check", "config", file)
+    assert content, said
+    for job in yaml.safe_load(block)["scrape_configs"]:
+        labels = [step["target_label"] for step in job.get("relabel_configs", ())]
+        assert ("__param_target" in labels) is ("instance" in labels)
+
+
+def test_documents_tell_of_probes() -> None:
+    assert sum("/probe" in block for block in _written()) == 2
+
+
 def test_the_settings_of_the_documented_sidecar_are_good() -> None:
     (block,) = re.findall(r"```yaml\n(- name: lora-exporter\n.*?)```", DOCUMENT, re.DOTALL)
     (container,) = yaml.safe_load(block)
