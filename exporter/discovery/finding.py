@@ -59,20 +59,22 @@ class Finding:
         self._clock = clock
         self._groups: dict[str, _Group] = {}
         self._doubles: frozenset[str] = frozenset()
+        self._by_url: dict[str, Target] | None = None
+        """Kept until something changes: a probe of one target must not cost as much as all."""
 
     async def apply(self, groups: Iterable[TargetGroup], prepared: Prepared) -> None:
         """Goes over to these groups. One whose ways are the same keeps what it found."""
-        before, self._groups = self._groups, {}
+        before, self._groups, self._by_url = self._groups, {}, None
         for settings in groups:
             kept = before.get(settings.name)
             if kept is not None and _ways(kept.settings) == _ways(settings):
                 del before[settings.name]
                 kept.settings = settings
-                self._groups[settings.name] = kept
+                self._groups[settings.name], self._by_url = kept, None
                 await _close(prepared[settings.name])
                 continue
             group = _Group(settings, [_Source(one) for one in prepared[settings.name]])
-            self._groups[settings.name] = group
+            self._groups[settings.name], self._by_url = group, None
             for source in group.sources:
                 name = f"discovery {settings.name}"
                 source.task = asyncio.create_task(self._run(settings.name, source), name=name)
@@ -81,12 +83,24 @@ class Finding:
 
     async def stop(self) -> None:
         """Ends all ways."""
-        groups, self._groups = self._groups, {}
+        groups, self._groups, self._by_url = self._groups, {}, None
         for group in groups.values():
             await _end(group)
 
     def targets(self) -> tuple[Target, ...]:
         """The targets of all groups, each address once: the first group that has it keeps it."""
+        return tuple(self._targets().values())
+
+    def target(self, url: str) -> Target | None:
+        """The one with this address."""
+        return self._targets().get(url)
+
+    def _targets(self) -> dict[str, Target]:
+        if self._by_url is None:
+            self._by_url = self._joined()
+        return self._by_url
+
+    def _joined(self) -> dict[str, Target]:
         found: dict[str, Target] = {}
         doubles: set[str] = set()
         for group in self._groups.values():
@@ -100,7 +114,7 @@ class Finding:
             fields = {"target": url, "group": found[url].group}
             LOG.warning("target is found for several groups", extra=fields)
         self._doubles = frozenset(doubles)
-        return tuple(found.values())
+        return found
 
     @property
     def undiscovered(self) -> frozenset[str]:
@@ -143,6 +157,7 @@ class Finding:
             changed = set(found) != set(source.found) or not source.succeeded
             source.found, source.succeeded, source.tried = found, True, True
             if changed:
+                self._by_url = None
                 self._on_change()
             return
         if first:

@@ -96,12 +96,10 @@ def _target(request: web.Request, state: WebState) -> tuple[TargetGroup, Target]
     engine = request.query.get("engine")
     if engine is not None and engine != AUTO and engine not in ENGINES:
         raise _RefusedError(400, f"engine: wanted one of {', '.join((AUTO, *ENGINES))}")
-    for target in state.finding.targets():
-        if target.url == url:
-            group = next(group for group in settings.targets if group.name == target.group)
-            if engine is not None:
-                return group, replace(target, engine=engine)
-            return group, target
+    target = state.finding.target(url)
+    if target is not None:
+        group = next(group for group in settings.targets if group.name == target.group)
+        return group, target if engine is None else replace(target, engine=engine)
     if not _is_allowed(url, settings.probe.allow):
         text = "target: not a configured target and not in probe.allow"
         raise _RefusedError(403, text)

@@ -38,7 +38,9 @@ class Running:
 
     @property
     def urls(self) -> list[str]:
-        return [target.url for target in self.finding.targets()]
+        targets = self.finding.targets()
+        assert [self.finding.target(target.url) for target in targets] == list(targets)
+        return [target.url for target in targets]
 
     async def finds(self, *urls: str) -> None:
         async def is_so() -> bool:
@@ -132,6 +134,22 @@ async def test_a_reload_keeps_what_a_group_found_unless_its_ways_change(
     assert running.urls == ["http://s:1"]
     await running.apply()
     assert running.urls == []
+
+
+async def test_one_of_many_targets_is_found_without_making_all_anew(running: Running) -> None:
+    """Each probe looks for one: with thousands of targets, all would cost more than the probe."""
+    group = TargetGroup(name="g", static=("http://a", "http://b"))
+    await running.apply(group)
+    first = running.finding.target("http://b")
+    assert first is not None
+    assert running.finding.target("http://b") is first
+    assert running.finding.target("http://c") is None
+    await running.apply(group.model_copy(update={"model": "chat"}))
+    again = running.finding.target("http://b")
+    assert again is not None
+    assert again.model == "chat"
+    await running.apply()
+    assert running.finding.target("http://b") is None
 
 
 async def test_found_once_for_the_command_line(tmp_path: Path) -> None:
