@@ -85,6 +85,8 @@ class ApiServer:
         self._access = access
         self._answer_seconds = answer_seconds
         self._client: ApiClient | None = None
+        self._admitted = False
+        """Whether the credentials were good once."""
 
     async def page(self, query: Query, **parameters: Any) -> bytes:
         """A whole answer. Raises KubernetesError."""
@@ -108,6 +110,30 @@ class ApiServer:
 
         `silence`: seconds without a byte after which reading the body raises TimeoutError.
         """
+        answer = await self._ask(query, silence, parameters)
+        if answer.status == 401 and self._admitted:
+            # Credentials that were good have expired; new ones may be there.
+            answer.close()
+            await self.close()
+            answer = await self._ask(query, silence, parameters)
+        try:
+            if answer.status != 200:
+                raise _refusal(query, answer)
+            self._admitted = True
+            yield answer
+        finally:
+            answer.close()
+
+    async def close(self) -> None:
+        """Ends the connections. The next question reads the credentials anew."""
+        if self._client is not None:
+            await self._client.close()
+            self._client = None
+            self._admitted = False
+
+    async def _ask(
+        self, query: Query, silence: float, parameters: dict[str, Any]
+    ) -> aiohttp.ClientResponse:
         client = await self._connected()
         selectors = {
             "label_selector": query.label_selector,
@@ -122,20 +148,9 @@ class ApiServer:
                 answer: aiohttp.ClientResponse = await query.call(client)(
                     **wanted, **parameters, _preload_content=False, _request_timeout=timeout
                 )
+                return answer
         except Exception as error:  # noqa: BLE001 - a token's file or a plugin may fail here too
             raise KubernetesError(f"{query}: no answer {_why(error)}") from None
-        try:
-            if answer.status != 200:
-                raise _refusal(query, answer)
-            yield answer
-        finally:
-            answer.close()
-
-    async def close(self) -> None:
-        """Ends the connections. The next question reads the credentials anew."""
-        if self._client is not None:
-            await self._client.close()
-            self._client = None
 
     async def _connected(self) -> ApiClient:
         if self._client is None:

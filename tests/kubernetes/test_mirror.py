@@ -248,6 +248,20 @@ async def test_new_credentials_are_read(api: FakeApi, make: Make, tmp_path: Path
     assert mirror.failure is None
 
 
+async def test_credentials_that_expire_are_no_failure_where_new_ones_are_there(
+    api: FakeApi, make: Make, tmp_path: Path
+) -> None:
+    told = Told()
+    mirror = make(told)
+    await true(lambda: api.watching == 1)
+    kubeconfig(tmp_path, api, "another")
+    api.token = "another"
+    api.cut()
+    api.put("pods", pod("p", node="a"))
+    await true(lambda: mirror.items == {"prod/p": "a"})
+    assert told.distinct == []
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -357,6 +371,18 @@ async def test_the_server_says_how_long_to_wait(
     mirror = make()
     await true(lambda: mirror.listed)
     assert max(slept) == 7.0
+
+
+async def test_a_line_without_end_makes_it_list_anew(
+    api: FakeApi, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("exporter.kubernetes.mirror._LONGEST_LINE", 1000)
+    told = Told()
+    make(told)
+    await true(lambda: api.watching == 1)
+    api.say(b"x" * 2000)
+    await true(lambda: len(lists(api)) == 2)
+    assert told.distinct == ["the watch sends a line over 16 MiB"]
 
 
 async def test_a_list_that_trickles_is_given_up(api: FakeApi, make: Make) -> None:
