@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 MISSING = "Kubernetes needs the extra kubernetes: pip install 'lora-capacity-exporter[kubernetes]'"
 _LARGEST_PAGE = 128 * 2**20
 _LONGEST_PAUSE = 60.0
+_PLUGIN_SECONDS = 30.0
 
 
 class KubernetesError(Exception):
@@ -187,12 +188,14 @@ async def _connect(access: KubernetesAccess) -> ApiClient:
             config.load_incluster_config(client_configuration=configuration)
         else:
             place = str(access.kubeconfig_file)
-            await config.load_kube_config(
-                config_file=place,
-                context=access.context,
-                client_configuration=configuration,
-                persist_config=False,
-            )
+            # The file may name a plugin, a program that may never end.
+            async with asyncio.timeout(_PLUGIN_SECONDS):
+                await config.load_kube_config(
+                    config_file=place,
+                    context=access.context,
+                    client_configuration=configuration,
+                    persist_config=False,
+                )
         connected: ApiClient = client.ApiClient(configuration)
     except Exception as error:  # noqa: BLE001 - the file may be anything, and name plugins
         # The text may quote the file, which holds credentials.

@@ -483,6 +483,28 @@ async def test_outside_of_a_cluster_a_kubeconfig_is_wanted(
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("no: kubeconfig", "ConfigException"),
+        ("[", "ParserError"),
+        ("token: secret-in-the-file", "ConfigException"),
+    ],
+)
+async def test_a_kubeconfig_that_is_none(
+    tmp_path: Path, text: str, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    file = tmp_path / "kubeconfig"
+    file.write_text(text)
+    access = KubernetesAccess(kubeconfig_file=file)
+    mirror = Mirror(access, Query("pods"), node_of, pace=QUICK)
+    await mirror.tried()
+    await mirror.close()
+    assert mirror.failure == f"no access by {file} ({kind})"
+    assert "secret-in-the-file" not in caplog.text
+
+
 async def test_ten_thousand_pods_that_come_and_go_leave_nothing(api: FakeApi, make: Make) -> None:
     mirror = make()
     await true(lambda: api.watching == 1)
