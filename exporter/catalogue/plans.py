@@ -27,7 +27,8 @@ CURRENT = _gauge(
     "lora_model_current_replicas",
     _MODEL,
     "Replicas that hold capacity, whether or not they can be read: the larger of what the "
-    "inventory places and what was discovered.",
+    "inventory places and what was discovered; on Kubernetes those bound to a node and not "
+    "terminating.",
 )
 NEEDED = _gauge(
     "lora_model_needed_replicas",

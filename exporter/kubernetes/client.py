@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 MISSING = "Kubernetes needs the extra kubernetes: pip install 'lora-capacity-exporter[kubernetes]'"
 _LARGEST_PAGE = 128 * 2**20
 _LONGEST_PAUSE = 60.0
+_PLUGIN_SECONDS = 30.0
 
 
 class KubernetesError(Exception):
@@ -85,6 +86,8 @@ class ApiServer:
         self._access = access
         self._answer_seconds = answer_seconds
         self._client: ApiClient | None = None
+        self._admitted = False
+        """Whether the credentials were good once."""
 
     async def page(self, query: Query, **parameters: Any) -> bytes:
         """A whole answer. Raises KubernetesError."""
@@ -108,6 +111,30 @@ class ApiServer:
 
         `silence`: seconds without a byte after which reading the body raises TimeoutError.
         """
+        answer = await self._ask(query, silence, parameters)
+        if answer.status == 401 and self._admitted:
+            # Credentials that were good have expired; new ones may be there.
+            answer.close()
+            await self.close()
+            answer = await self._ask(query, silence, parameters)
+        try:
+            if answer.status != 200:
+                raise _refusal(query, answer)
+            self._admitted = True
+            yield answer
+        finally:
+            answer.close()
+
+    async def close(self) -> None:
+        """Ends the connections. The next question reads the credentials anew."""
+        if self._client is not None:
+            await self._client.close()
+            self._client = None
+            self._admitted = False
+
+    async def _ask(
+        self, query: Query, silence: float, parameters: dict[str, Any]
+    ) -> aiohttp.ClientResponse:
         client = await self._connected()
         selectors = {
             "label_selector": query.label_selector,
@@ -122,20 +149,9 @@ class ApiServer:
                 answer: aiohttp.ClientResponse = await query.call(client)(
                     **wanted, **parameters, _preload_content=False, _request_timeout=timeout
                 )
+                return answer
         except Exception as error:  # noqa: BLE001 - a token's file or a plugin may fail here too
             raise KubernetesError(f"{query}: no answer {_why(error)}") from None
-        try:
-            if answer.status != 200:
-                raise _refusal(query, answer)
-            yield answer
-        finally:
-            answer.close()
-
-    async def close(self) -> None:
-        """Ends the connections. The next question reads the credentials anew."""
-        if self._client is not None:
-            await self._client.close()
-            self._client = None
 
     async def _connected(self) -> ApiClient:
         if self._client is None:
@@ -172,12 +188,14 @@ async def _connect(access: KubernetesAccess) -> ApiClient:
             config.load_incluster_config(client_configuration=configuration)
         else:
             place = str(access.kubeconfig_file)
-            await config.load_kube_config(
-                config_file=place,
-                context=access.context,
-                client_configuration=configuration,
-                persist_config=False,
-            )
+            # The file may name a plugin, a program that may never end.
+            async with asyncio.timeout(_PLUGIN_SECONDS):
+                await config.load_kube_config(
+                    config_file=place,
+                    context=access.context,
+                    client_configuration=configuration,
+                    persist_config=False,
+                )
         connected: ApiClient = client.ApiClient(configuration)
     except Exception as error:  # noqa: BLE001 - the file may be anything, and name plugins
         # The text may quote the file, which holds credentials.

@@ -265,4 +265,4 @@ async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
                     yield line
             rest = bytearray(tail)
         if len(rest) > _LONGEST_LINE:
-            raise aiohttp.ClientPayloadError("a line over 16 MiB")
+            raise KubernetesError("the watch sends a line over 16 MiB", 500)

@@ -13,17 +13,11 @@ from exporter.discovery.base import DiscoveryError, Found
 from exporter.discovery.kubernetes import Pods
 from exporter.kubernetes.mirror import Pace
 from exporter.settings.discovery import KubernetesDiscovery
-from tests.kubernetes.fake import FakeApi, failure, kubeconfig, kubernetes
+from tests.kubernetes.fake import FakeApi, failure, kubeconfig
 from tests.kubernetes.objects import container, pod
 
 QUICK = Pace(answer=2.0, first_delay=0.01, longest_delay=0.05, steady=0.2)
 VLLM = {"app": "vllm"}
-
-
-@pytest.fixture
-async def api() -> AsyncIterator[FakeApi]:
-    async with kubernetes() as running:
-        yield running
 
 
 Make = Callable[..., Pods]

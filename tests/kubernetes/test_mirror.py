@@ -7,83 +7,16 @@ import contextlib
 import gc
 import random
 import sys
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 from aiohttp import web
 
-from exporter.kubernetes.client import Query
-from exporter.kubernetes.mirror import Mirror, Pace
-from exporter.settings.access import KubernetesAccess
-from tests.kubernetes.fake import TOKEN, FakeApi, failure, kubeconfig, kubernetes, stream
+from exporter.kubernetes.mirror import Pace
+from tests.kubernetes.copies import Make, Told, lists, node_of, true, watches
+from tests.kubernetes.fake import FakeApi, failure
 from tests.kubernetes.objects import pod
 from tests.support.programs import until
-
-QUICK = Pace(page=3, answer=2.0, silence=1.0, first_delay=0.01, longest_delay=0.05, steady=0.2)
-
-
-@pytest.fixture
-async def api() -> AsyncIterator[FakeApi]:
-    async with kubernetes() as running:
-        yield running
-
-
-@dataclass
-class Told:
-    """What a copy told."""
-
-    failures: list[str | None] = field(default_factory=list)
-
-    @property
-    def distinct(self) -> list[str]:
-        return list(dict.fromkeys(text for text in self.failures if text is not None))
-
-
-Make = Callable[..., Mirror[str]]
-
-
-@pytest.fixture
-async def make(api: FakeApi, tmp_path: Path) -> AsyncIterator[Make]:
-    """Makes copies of the nodes' names of pods, which end with the test."""
-    made: list[Mirror[str]] = []
-
-    def one(told: Told | None = None, pace: Pace = QUICK, **query: str) -> Mirror[str]:
-        access = KubernetesAccess(kubeconfig_file=kubeconfig(tmp_path, api))
-
-        def on_change() -> None:
-            if told is not None:
-                told.failures.append(mirror.failure)
-
-        mirror = Mirror(access, Query("pods", **query), node_of, on_change, pace)
-        made.append(mirror)
-        return mirror
-
-    yield one
-    for mirror in made:
-        await mirror.close()
-
-
-def node_of(one: dict[str, Any]) -> str | None:
-    node: str | None = one["spec"].get("nodeName")
-    return node
-
-
-async def true(condition: Callable[[], bool]) -> None:
-    async def is_so() -> bool:
-        return condition()
-
-    await until(is_so)
-
-
-def lists(api: FakeApi) -> list[dict[str, str]]:
-    return [query for verb, _, query in api.requests if verb == "list"]
-
-
-def watches(api: FakeApi) -> list[dict[str, str]]:
-    return [query for verb, _, query in api.requests if verb == "watch"]
 
 
 async def test_it_lists_in_pages_and_then_follows(api: FakeApi, make: Make) -> None:
@@ -181,201 +114,6 @@ async def test_a_watch_that_is_silent_begins_anew(api: FakeApi, make: Make) -> N
     assert len(lists(api)) == 1
 
 
-async def test_a_server_that_accepts_and_never_answers_is_noticed(api: FakeApi, make: Make) -> None:
-    never = asyncio.Event()
-
-    async def silent(request: web.Request) -> web.StreamResponse:
-        del request
-        await never.wait()
-        return web.Response()
-
-    api.put("pods", pod("p", node="a"))
-    told = Told()
-    mirror = make(told, Pace(answer=0.3, silence=0.1, first_delay=0.01, steady=0.05))
-    await true(lambda: mirror.listed)
-    api.always = {"list": silent, "watch": silent}
-    await true(lambda: mirror.failure is not None)
-    assert mirror.items == {"prod/p": "a"}
-    assert told.distinct == ["pods: no answer in time"]
-    never.set()
-    api.always = {}
-    await true(lambda: mirror.failure is None)
-
-
-@pytest.mark.parametrize(
-    ("code", "text"),
-    [
-        (401, "pods: status 401; wanted other credentials"),
-        (403, "pods: status 403; wanted the right to list and watch pods"),
-        (500, "pods: status 500"),
-        (503, "pods: status 503"),
-    ],
-)
-async def test_a_refusal_is_told_and_what_was_there_stays(
-    api: FakeApi, make: Make, code: int, text: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level("DEBUG")
-
-    async def refused(request: web.Request) -> web.StreamResponse:
-        del request
-        return failure(code, "Whatever")
-
-    api.put("pods", pod("p", node="a"))
-    told = Told()
-    mirror = make(told)
-    await true(lambda: api.watching == 1)
-    api.always = {"list": refused, "watch": refused}
-    api.cut()
-    await true(lambda: mirror.failure is not None)
-    assert told.distinct == [text]
-    assert mirror.items == {"prod/p": "a"}
-    tried = len(api.requests)
-    await true(lambda: len(api.requests) > tried + 3)
-    api.always = {}
-    api.put("pods", pod("q", node="b"))
-    await true(lambda: mirror.items == {"prod/p": "a", "prod/q": "b"})
-    assert mirror.failure is None
-    assert TOKEN not in caplog.text
-
-
-async def test_new_credentials_are_read(api: FakeApi, make: Make, tmp_path: Path) -> None:
-    api.token = "another"
-    mirror = make()
-    await mirror.tried()
-    assert mirror.failure == "pods: status 401; wanted other credentials"
-    kubeconfig(tmp_path, api, "another")
-    await true(lambda: mirror.listed)
-    assert mirror.failure is None
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"no JSON",
-        b"[]",
-        b"{}",
-        b'{"metadata":{"resourceVersion":""},"items":[]}',
-        b'{"metadata":{"resourceVersion":"1"},"items":{}}',
-        b'{"metadata":{"resourceVersion":"1"},"items":[{"metadata":{}}]}',
-        b'{"metadata":{"resourceVersion":"1"},"items":[null]}',
-        b'{"metadata":{"resourceVersion":"1","continue":5},"items":[]}',
-    ],
-)
-async def test_a_list_that_is_none(api: FakeApi, make: Make, body: bytes) -> None:
-    async def garbage(request: web.Request) -> web.StreamResponse:
-        del request
-        return web.Response(body=body)
-
-    api.answers["list"] = [garbage]
-    told = Told()
-    mirror = make(told)
-    await true(lambda: mirror.listed)
-    assert told.distinct in (["pods: the answer is no list"], ["pods: an object that is none"])
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        b"no JSON\n",
-        b"[]\n",
-        b'{"type":"ADDED"}\n',
-        b'{"type":"ADDED","object":{"metadata":{"resourceVersion":"7"}}}\n',
-        b'{"type":"ADDED","object":{"metadata":{"name":"x","resourceVersion":7}}}\n',
-        b'{"type":"ERROR","object":{"code":500}}\n',
-        b'{"type":"ERROR","object":[]}\n',
-    ],
-)
-async def test_an_event_that_is_none(api: FakeApi, make: Make, line: bytes) -> None:
-    told = Told()
-    mirror = make(told)
-    await true(lambda: api.watching == 1)
-    api.say(line)
-    await true(lambda: len(lists(api)) == 2)
-    api.put("pods", pod("p", node="a"))
-    await true(lambda: mirror.items == {"prod/p": "a"})
-    assert len(told.distinct) == 1
-    assert mirror.failure is None
-
-
-async def test_a_list_without_end_is_given_up(
-    api: FakeApi, make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("exporter.kubernetes.mirror._MOST_PAGES", 5)
-
-    async def endless(request: web.Request) -> web.StreamResponse:
-        del request
-        meta = {"resourceVersion": "1", "continue": "more"}
-        return web.json_response({"metadata": meta, "items": []})
-
-    api.always["list"] = endless
-    mirror = make()
-    await mirror.tried()
-    assert mirror.failure == "pods: a list without end"
-
-
-async def test_a_server_that_ends_each_watch_at_once_is_not_hammered(
-    api: FakeApi, make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def ends(request: web.Request) -> web.StreamResponse:
-        return await stream(request)
-
-    slept: list[float] = []
-    sleep = asyncio.sleep
-
-    async def noted(seconds: float) -> None:
-        slept.append(seconds)
-        await sleep(0)
-
-    api.always["watch"] = ends
-    monkeypatch.setattr("exporter.kubernetes.mirror.asyncio.sleep", noted)
-    make(pace=Pace(first_delay=0.5, longest_delay=4.0))
-    async with asyncio.timeout(20):
-        while len(watches(api)) < 8:
-            await sleep(0.01)
-    pauses = [seconds for seconds in slept if seconds]
-    assert 0.25 <= pauses[0] <= 0.5
-    assert 1.0 <= pauses[2] <= 2.0
-    assert all(2.0 <= pause <= 4.0 for pause in pauses[3:])
-
-
-async def test_the_server_says_how_long_to_wait(
-    api: FakeApi, make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def busy(request: web.Request) -> web.StreamResponse:
-        del request
-        return failure(429, "TooManyRequests", Retry_After="7")
-
-    slept: list[float] = []
-    sleep = asyncio.sleep
-
-    async def noted(seconds: float) -> None:
-        slept.append(seconds)
-        await sleep(0)
-
-    api.answers["list"] = [busy]
-    monkeypatch.setattr("exporter.kubernetes.mirror.asyncio.sleep", noted)
-    mirror = make()
-    await true(lambda: mirror.listed)
-    assert max(slept) == 7.0
-
-
-async def test_a_list_that_trickles_is_given_up(api: FakeApi, make: Make) -> None:
-    never = asyncio.Event()
-
-    async def trickles(request: web.Request) -> web.StreamResponse:
-        response = await stream(request)
-        await response.write(b'{"kind":"List","metadata":')
-        await never.wait()
-        return response
-
-    api.answers["list"] = [trickles]
-    told = Told()
-    mirror = make(told, Pace(answer=0.2, first_delay=0.01, steady=0.2))
-    await true(lambda: mirror.listed)
-    assert told.distinct == ["pods: half an answer in time"]
-    never.set()
-
-
 @pytest.mark.parametrize("seed", range(4))
 async def test_whatever_goes_wrong_the_copy_is_right_in_the_end(
     api: FakeApi, make: Make, seed: int
@@ -442,19 +180,6 @@ async def test_selectors_are_the_servers_business(api: FakeApi, make: Make) -> N
     api.put("pods", pod("b", node="n", labels={"app": "vllm"}))
     api.put("pods", pod("a", node="n", labels={"app": "no more"}))
     await true(lambda: mirror.items == {"prod/b": "n"})
-
-
-async def test_outside_of_a_cluster_a_kubeconfig_is_wanted(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
-    mirror = Mirror(KubernetesAccess(), Query("pods"), node_of, pace=QUICK)
-    await mirror.tried()
-    await mirror.close()
-    assert mirror.failure == (
-        "no access by the cluster that the exporter runs in (ConfigException); outside a cluster, "
-        "wanted kubeconfig_file"
-    )
 
 
 async def test_ten_thousand_pods_that_come_and_go_leave_nothing(api: FakeApi, make: Make) -> None:
