@@ -23,7 +23,7 @@ from exporter.kubernetes.facts import (
 )
 from exporter.kubernetes.mirror import PACE, Mirror, Pace
 from exporter.kubernetes.requests import most
-from exporter.planning.placing import share_of
+from exporter.planning.state import share_of
 from exporter.settings import CardSettings, ClassSettings
 from exporter.settings.cluster import KubernetesInventory
 

@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from exporter.cluster import RESOURCES, Card, Cluster, Quota, Resources, Unplanned, Where
-from exporter.planning.placing import UNLIMITED, Placement, State, admitted, groups, place, share_of
+from exporter.planning.placing import Placement, place
+from exporter.planning.state import UNLIMITED, State, admitted, groups, share_of
 
 
 @dataclass(frozen=True, slots=True)
