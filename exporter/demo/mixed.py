@@ -112,7 +112,7 @@ _RAY_REPLICAS = (
         ("gemma-3-12b:ad-copy", 20, 60),
         ("gemma-3-12b:subtitles-sv", 50, 120),
         ("gemma-3-12b:recipes", 80, 110),
-        ("gemma-3-12b:alt-text", 100, 170),
+        ("gemma-3-12b:alt-text", 112, 170),
         ("gemma-3-12b:quiz", 150, 220),
         ("gemma-3-12b:headlines", 175, 230),
         name="r7x2k9pq",

@@ -17,7 +17,8 @@ from exporter.demo.vllm_metrics import lora_samples
 CACHE = 6
 """`max_num_adapters_per_replica`: adapters that one replica holds."""
 
-_NODE = {"NodeAddress": "10.20.0.21", "SessionName": "session_2026"}
+_SESSION = {"SessionName": "session_2026"}
+_NODE = {**_SESSION, "NodeAddress": "10.20.0.21"}
 
 
 def rayserve_pages(replicas: Sequence[ServingReplica], started: float) -> Pages:
@@ -79,5 +80,5 @@ def _of_serve(replica: ServingReplica) -> Labels:
 
 
 def _of_engine(replica: ServingReplica, model: str | None = None) -> dict[str, str]:
-    labels = {**_NODE, "ReplicaId": replica.name}
+    labels = {**_SESSION, "ReplicaId": replica.name}
     return labels if model is None else {**labels, "engine": "0", "model_name": model}

@@ -37,8 +37,6 @@ def families(replica: ServingReplica, seconds: float) -> Iterator[Family]:
     """The families of `/metrics`. The pool's gauges keep the last batch's value while idle."""
     moment = replica.at(seconds)
     used = replica.last_batch(seconds)
-    # Requests over the stream interface are counted apart.
-    streamed = moment.generation_tokens // 3
     ranks = [
         {
             "engine_type": "unified",
@@ -73,30 +71,26 @@ def families(replica: ServingReplica, seconds: float) -> Iterator[Family]:
         ),
         (
             "max_total_num_tokens",
-            "Maximum total number of tokens.",
+            "Maximum total number of tokens in the KV cache pool.",
             _TOKENS_AT_MOST,
         ),
     ):
         yield gauge(f"sglang:{name}", text, [(labels, value) for labels in ranks])
-    server = {"engine_type": "unified", "model_name": replica.model}
-    yield total(
-        "sglang:prompt_tokens_total",
-        "Number of prefill tokens processed.",
-        [(server, moment.prompt_tokens)],
-    )
-    yield total(
-        "sglang:generation_tokens_total",
-        "Number of generation tokens processed.",
-        [
-            ({**server, "is_streaming": "false"}, moment.generation_tokens - streamed),
-            ({**server, "is_streaming": "true"}, streamed),
-        ],
-    )
-    yield total(
-        "sglang:num_requests_total",
-        "Number of requests processed.",
-        [(server, moment.requests_finished)],
-    )
+    for name, text, count in (
+        ("prompt_tokens", "Number of prefill tokens processed.", moment.prompt_tokens),
+        ("generation_tokens", "Number of generation tokens processed.", moment.generation_tokens),
+        ("num_requests", "Number of requests processed.", moment.requests_finished),
+    ):
+        streamed = count // 3
+        shares = (("false", count - streamed), ("true", streamed))
+        yield total(
+            f"sglang:{name}_total",
+            text,
+            [
+                ({"is_streaming": told, "model_name": replica.model}, value)
+                for told, value in shares
+            ],
+        )
 
 
 def _loads(replica: ServingReplica, seconds: float, started: float) -> dict[str, Any]:
