@@ -18,6 +18,7 @@ from exporter.demo.scenario import ServingReplica, TwinkleServer
 from exporter.demo.twinkle_server import RunningTwinkle, twinkle_server
 from exporter.demo.vllm_server import vllm_app
 from exporter.documents import ConfigError, Problem, read_document
+from exporter.engines import ENGINES
 from exporter.service import Service
 from exporter.settings import Measurements, Poll, Settings, State, TargetGroup, Web
 
@@ -97,7 +98,8 @@ def _web(listen_address: str) -> Web:
 
 def _announce(address: str) -> None:
     print(
-        f"A simulated fleet is watched. Its llama-3.1-8b runs out of slots 40 s from now.\n"
+        f"A simulated fleet of {len(ENGINES)} engines is watched. "
+        f"Its llama-3.1-8b runs out of slots 40 s from now.\n"
         f"Page:    {address}/\n"
         f"Metrics: {address}/metrics\n"
         f"Try:     curl -s {address}/metrics | grep '^lora_free'\n"
