@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from exporter.demo.course import Shift
-from exporter.demo.scenario import PERIOD, Run, Tenant, TwinkleServer, VllmReplica
+from exporter.demo.scenario import PERIOD, Run, ServingReplica, Tenant, TwinkleServer
 
 
 def _always(name: str, starts: float = 0.0) -> Shift:
@@ -37,11 +37,11 @@ _QWEN3_ADAPTERS = (
 )
 """Registered on both replicas, as a router may send each request to either."""
 
-QWEN3_0 = VllmReplica(
+QWEN3_0 = ServingReplica(
     name="qwen3-8b-0",
     model="qwen3-8b",
     version="0.32.0",
-    max_lora=8,
+    slots=8,
     first_step=2.0,
     shifts=(
         _always("acme-support"),
@@ -58,11 +58,11 @@ QWEN3_0 = VllmReplica(
     unused=_QWEN3_ADAPTERS,
 )
 
-QWEN3_1 = VllmReplica(
+QWEN3_1 = ServingReplica(
     name="qwen3-8b-1",
     model="qwen3-8b",
     version="0.32.0",
-    max_lora=8,
+    slots=8,
     first_step=3.0,
     shifts=(
         _always("acme-support"),
@@ -79,11 +79,11 @@ QWEN3_1 = VllmReplica(
     unused=_QWEN3_ADAPTERS,
 )
 
-LLAMA31_0 = VllmReplica(
+LLAMA31_0 = ServingReplica(
     name="llama-3.1-8b-0",
     model="llama-3.1-8b",
     version="0.10.2.post2",
-    max_lora=4,
+    slots=4,
     first_step=5.0,
     shifts=(
         _shift("news-summary", 5, 110),

@@ -32,6 +32,7 @@ class Family:
     name: str
     kind: str
     help: str
+    """Empty: no HELP line."""
     samples: tuple[Sample, ...]
 
 
@@ -90,7 +91,8 @@ def render(families: Iterable[Family], names: frozenset[str] | None = None) -> s
             samples = tuple(sample for sample in samples if sample.name in names)
             if not samples:
                 continue
-        lines.append(f"# HELP {family.name} {family.help.translate(_HELP_ESCAPES)}")
+        if family.help:
+            lines.append(f"# HELP {family.name} {family.help.translate(_HELP_ESCAPES)}")
         lines.append(f"# TYPE {family.name} {family.kind}")
         lines += map(_line, samples)
     return "".join(f"{line}\n" for line in lines)

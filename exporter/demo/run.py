@@ -12,10 +12,13 @@ from pydantic import ValidationError
 from exporter import logs
 from exporter.demo.cast import TRAINING, VLLM_REPLICAS
 from exporter.demo.http_server import serving
-from exporter.demo.scenario import TwinkleServer, VllmReplica
+from exporter.demo.mixed import OTHERS, Simulated
+from exporter.demo.pages import pages_app
+from exporter.demo.scenario import ServingReplica, TwinkleServer
 from exporter.demo.twinkle_server import RunningTwinkle, twinkle_server
 from exporter.demo.vllm_server import vllm_app
 from exporter.documents import ConfigError, Problem, read_document
+from exporter.engines import ENGINES
 from exporter.service import Service
 from exporter.settings import Measurements, Poll, Settings, State, TargetGroup, Web
 
@@ -51,10 +54,14 @@ async def simulated_fleet(clock: Callable[[], float]) -> AsyncIterator[tuple[Tar
             groups.append(vllm_group(replica, address))
         twinkle = await stack.enter_async_context(twinkle_server(TRAINING, clock, started))
         groups.append(twinkle_group(TRAINING, twinkle))
+        for other in OTHERS:
+            app = pages_app(other.pages(started), clock, started)
+            address = await stack.enter_async_context(serving(app))
+            groups.append(other_group(other, address))
         yield tuple(groups)
 
 
-def vllm_group(replica: VllmReplica, address: str) -> TargetGroup:
+def vllm_group(replica: ServingReplica, address: str) -> TargetGroup:
     """A group of one replica, whose name stays the same from start to start."""
     return TargetGroup(
         name=replica.name, engine="vllm", static=(address,), replica_name=replica.name
@@ -72,6 +79,12 @@ def twinkle_group(server: TwinkleServer, running: RunningTwinkle) -> TargetGroup
     )
 
 
+def other_group(other: Simulated, address: str) -> TargetGroup:
+    """A group of one server of another engine."""
+    name = f"{other.engine}-{other.replicas[0].model}"
+    return TargetGroup(name=name, engine=other.engine, static=(address,), **other.options)
+
+
 def _web(listen_address: str) -> Web:
     try:
         return Web(listen_address=listen_address)
@@ -85,7 +98,8 @@ def _web(listen_address: str) -> Web:
 
 def _announce(address: str) -> None:
     print(
-        f"A simulated fleet is watched. Its llama-3.1-8b runs out of slots 40 s from now.\n"
+        f"A simulated fleet of {len(ENGINES)} engines is watched. "
+        f"Its llama-3.1-8b runs out of slots 40 s from now.\n"
         f"Page:    {address}/\n"
         f"Metrics: {address}/metrics\n"
         f"Try:     curl -s {address}/metrics | grep '^lora_free'\n"

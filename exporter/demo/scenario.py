@@ -31,8 +31,8 @@ _TOKENS_PER_REQUEST = 220.0
 
 
 @dataclass(frozen=True, slots=True)
-class VllmMoment:
-    """One vLLM replica at one moment. Counts of tokens and requests are totals since its start."""
+class ServingMoment:
+    """One replica at one moment. Counts of tokens and requests are totals since its start."""
 
     running: tuple[str, ...]
     waiting: tuple[str, ...]
@@ -54,13 +54,14 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class VllmReplica:
-    """A simulated vLLM replica."""
+class ServingReplica:
+    """A simulated replica of an engine that serves adapters from slots."""
 
     name: str
     model: str
     version: str
-    max_lora: int
+    """Of the engine."""
+    slots: int
     first_step: float
     """When the engine does its first step (seconds); before it, it tells nothing of adapters."""
     shifts: tuple[Shift, ...]
@@ -72,19 +73,19 @@ class VllmReplica:
         """All adapters whose names the replica accepts."""
         return tuple(dict.fromkeys((*(shift.name for shift in self.shifts), *self.unused)))
 
-    def at(self, seconds: float) -> VllmMoment:
+    def at(self, seconds: float) -> ServingMoment:
         """The replica at this moment."""
         if seconds < self.first_step:
-            return VllmMoment((), (), 0, 0, 0, 0, 0)
+            return ServingMoment((), (), 0, 0, 0, 0, 0)
         course = _course(self)
         now = course.at(seconds)
         busy = course.integral(_load, seconds) - course.integral(_load, self.first_step)
         generation = math.floor(busy * _GENERATION_PER_SECOND)
-        return VllmMoment(
+        return ServingMoment(
             now.running,
             now.waiting,
             requests_running=_load(now),
-            requests_waiting=sum(map(_requests, now.waiting)),
+            requests_waiting=sum(map(requests_of, now.waiting)),
             prompt_tokens=math.floor(busy * _PROMPT_PER_SECOND),
             generation_tokens=generation,
             requests_finished=math.floor(generation / _TOKENS_PER_REQUEST),
@@ -107,6 +108,19 @@ class VllmReplica:
             was_idle = idle
         return tuple(Seen(*names, at) for names, at in seen.items())
 
+    def last_batch(self, seconds: float) -> int:
+        """Adapters of the newest batch that had any: 0 before the first."""
+        seen = [one for one in self.history(seconds) if one.running]
+        return len(max(seen, key=lambda one: one.at).running) if seen else 0
+
+    def last_work(self, seconds: float) -> dict[str, float]:
+        """When each adapter that ever had work had some last (seconds)."""
+        worked: dict[str, float] = {}
+        for seen in self.history(seconds):
+            for name in (*seen.running, *seen.waiting):
+                worked[name] = max(seen.at, worked.get(name, seen.at))
+        return worked
+
     def _last_period(self, seconds: float) -> Iterator[Segment]:
         if seconds < self.first_step:
             return iter(())
@@ -114,15 +128,15 @@ class VllmReplica:
 
 
 @lru_cache
-def _course(replica: VllmReplica) -> Course:
-    return make_course(replica.shifts, replica.max_lora, PERIOD)
+def _course(replica: ServingReplica) -> Course:
+    return make_course(replica.shifts, replica.slots, PERIOD)
 
 
 def _load(segment: Segment) -> int:
-    return sum(map(_requests, segment.running))
+    return sum(map(requests_of, segment.running))
 
 
-def _requests(adapter: str) -> int:
+def requests_of(adapter: str) -> int:
     """Requests in flight of an adapter that is at work, 1 to 4."""
     return 1 + int(_hex("requests", adapter)[:8], 16) % 4
 

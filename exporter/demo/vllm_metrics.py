@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from exporter.demo.prometheus import Family, Labels, counter, gauge, histogram, total
-from exporter.demo.scenario import STEP, Seen, VllmMoment, VllmReplica
+from exporter.demo.scenario import STEP, ServingMoment, ServingReplica
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ _STARTUP_SECONDS = 41.5
 """From the start of the process to that of the engine."""
 
 
-def families(replica: VllmReplica, seconds: float, started: float) -> Iterator[Family]:
+def families(replica: ServingReplica, seconds: float, started: float) -> Iterator[Family]:
     """All families, `seconds` after the engine's start at `started` (unix seconds)."""
     release = RELEASES[replica.version]
     moment = replica.at(seconds)
@@ -78,7 +78,8 @@ def families(replica: VllmReplica, seconds: float, started: float) -> Iterator[F
     yield from _gauges(release, moment, labels)
     yield from _counters(release, moment, labels, started)
     yield from _histograms(release, moment, labels, started)
-    yield _lora(replica, release, replica.history(seconds), started)
+    lora = lora_samples(replica, seconds, started)
+    yield gauge("vllm:lora_requests_info", "Running stats on lora requests.", lora)
     yield _cache_config()
 
 
@@ -106,7 +107,7 @@ def _process(seconds: float, started: float) -> Iterator[Family]:
     yield gauge("process_open_fds", "Number of open file descriptors.", [({}, 83.0)])
 
 
-def _gauges(release: Release, moment: VllmMoment, labels: Labels) -> Iterator[Family]:
+def _gauges(release: Release, moment: ServingMoment, labels: Labels) -> Iterator[Family]:
     yield gauge(
         "vllm:num_requests_running",
         "Number of requests in model execution batches.",
@@ -147,7 +148,7 @@ def _gauges(release: Release, moment: VllmMoment, labels: Labels) -> Iterator[Fa
 
 
 def _counters(
-    release: Release, moment: VllmMoment, labels: Labels, started: float
+    release: Release, moment: ServingMoment, labels: Labels, started: float
 ) -> Iterator[Family]:
     prompt, cached = moment.prompt_tokens, moment.prompt_tokens // 4
     for name, text, value in (
@@ -185,7 +186,7 @@ def _counters(
 
 
 def _histograms(
-    release: Release, moment: VllmMoment, labels: Labels, started: float
+    release: Release, moment: ServingMoment, labels: Labels, started: float
 ) -> Iterator[Family]:
     """Values are spread around a typical one, from which most are less than a factor away."""
     finished, tokens = moment.requests_finished, moment.generation_tokens
@@ -230,20 +231,19 @@ def _spread(typical: float) -> Callable[[float], float]:
     return lambda bound: 1 / (1 + (typical / bound) ** 2.5)
 
 
-def _lora(
-    replica: VllmReplica, release: Release, history: Sequence[Seen], started: float
-) -> Family:
+def lora_samples(
+    replica: ServingReplica, seconds: float, started: float
+) -> Iterator[tuple[dict[str, str], float]]:
     """The value is when the label set was last true. Names are joined without escaping."""
-    values = []
-    for seen in history:
+    release = RELEASES[replica.version]
+    for seen in replica.history(seconds):
         running = ",".join(seen.running)
         labels = {
-            "max_lora": str(replica.max_lora),
+            "max_lora": str(replica.slots),
             "running_lora_adapters": running,
             "waiting_lora_adapters": ",".join(seen.waiting) if release.tells_waiting else running,
         }
-        values.append((labels, started + seen.at))
-    return gauge("vllm:lora_requests_info", "Running stats on lora requests.", values)
+        yield labels, started + seen.at
 
 
 def _cache_config() -> Family:

@@ -10,13 +10,15 @@ from aiohttp import hdrs, web
 
 from exporter.demo.http_server import uvicorn_headers
 from exporter.demo.prometheus import render
-from exporter.demo.scenario import VllmReplica
+from exporter.demo.scenario import ServingReplica
 from exporter.demo.vllm_metrics import RELEASES, families
 
 _CONTENT_TYPE = "text/plain; version={}; charset=utf-8"
 
 
-def vllm_app(replica: VllmReplica, clock: Callable[[], float], started: float) -> web.Application:
+def vllm_app(
+    replica: ServingReplica, clock: Callable[[], float], started: float
+) -> web.Application:
     """The replica's server. `clock` and `started` (the demo's start): unix seconds."""
     release = RELEASES[replica.version]
 
@@ -42,7 +44,7 @@ def vllm_app(replica: VllmReplica, clock: Callable[[], float], started: float) -
 
     async def models(request: web.Request) -> web.Response:
         del request
-        document = _models(replica, int(clock()), release.permission_digits)
+        document = models_document(replica, int(clock()))
         return web.json_response(document, headers=headers())
 
     async def version(request: web.Request) -> web.Response:
@@ -67,7 +69,10 @@ def vllm_app(replica: VllmReplica, clock: Callable[[], float], started: float) -
     return app
 
 
-def _models(replica: VllmReplica, now: int, permission_digits: int) -> dict[str, Any]:
+def models_document(replica: ServingReplica, now: int) -> dict[str, Any]:
+    """What `/v1/models` answers: the base model and the adapters. `now`: unix seconds."""
+    permission_digits = RELEASES[replica.version].permission_digits
+
     def row(name: str, root: str, parent: str | None, max_model_len: int | None) -> dict[str, Any]:
         permission = {
             "id": f"modelperm-{uuid.uuid4().hex[:permission_digits]}",

@@ -21,7 +21,7 @@ from alerts.generator import product, render
 from alerts.generator.inputs import load, seconds
 from alerts.generator.recordings import recordings
 from exporter.demo.course import Shift
-from exporter.demo.scenario import PERIOD, Run, Tenant, TwinkleServer, VllmReplica
+from exporter.demo.scenario import PERIOD, Run, ServingReplica, Tenant, TwinkleServer
 from exporter.demo.twinkle_server import twinkle_server
 from exporter.demo.vllm_server import vllm_app
 from tests.support.alertmanager import Alertmanager, alertmanager
@@ -60,7 +60,7 @@ TRAINING = TwinkleServer(
     ),
 )
 SERVING = tuple(
-    VllmReplica(
+    ServingReplica(
         name=f"chat-{n}",
         model="chat",
         version="0.32.0",
@@ -94,7 +94,7 @@ class Story:
 class Replica:
     """A vLLM server that can be killed, and comes again at the same address."""
 
-    app: VllmReplica
+    app: ServingReplica
     port: int = field(default_factory=free_port)
     _runner: web.AppRunner | None = None
 

@@ -14,12 +14,15 @@ from typing import Any
 import aiohttp
 import pytest
 
+from exporter.demo.cast import TRAINING, VLLM_REPLICAS
+from exporter.demo.mixed import OTHERS
 from tests.dashboards.boards import BOARDS, UIDS, Query, filled, queries
 from tests.support.process import started
 from tests.support.programs import free_port, listens, program, running, until
 from tests.support.servers import http_server, text_handler
 
 TIMES = {"__rate_interval": "10s", "__range": "30s", "__interval": "2s"}
+REPLICAS = len(VLLM_REPLICAS) + len(TRAINING.live) + sum(len(other.replicas) for other in OTHERS)
 RULE = {
     "alert": "LoraTest",
     "expr": "max by (model) (lora_free) >= 0",
@@ -178,10 +181,12 @@ async def test_every_query_gives_data_and_doubles_nothing(tmp_path: Path) -> Non
                 # that Prometheus takes it is all: nothing restarts here
                 await prometheus.series(filled(annotation["expr"], **TIMES), instant=False)
 
-        free = await prometheus.numbers(_query("lora-fleet: Free slots: A"))
-        assert free["evictable"] <= 20, "two exporters on one fleet are added up"
+        # two exporters on one fleet are not added up
+        free = filled(_query("lora-fleet: Free slots: A"), **TIMES)
+        one = 'sum by (slot_kind) (lora_free{job="one", slot_kind="evictable"})'
+        await prometheus.has(f"({free}) == on (slot_kind) {one}", 20)
         known = await prometheus.numbers(_query("lora-replicas: Replicas that are known: A"))
-        assert known == {"": 5}
+        assert known == {"": REPLICAS}
         (out,) = await prometheus.series(
             filled(_query("lora-fleet: Out of slots now, and for how long: A")), instant=True
         )

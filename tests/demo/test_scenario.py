@@ -8,14 +8,14 @@ import pytest
 
 from exporter.demo.cast import LLAMA31_0, QWEN3_0, QWEN3_1, TRAINING, VLLM_REPLICAS
 from exporter.demo.course import Segment, Shift, make_course
-from exporter.demo.scenario import PERIOD, TwinkleMoment, VllmReplica
+from exporter.demo.scenario import PERIOD, ServingReplica, TwinkleMoment
 
 SECONDS = [n / 2 for n in range(int(4 * PERIOD))]
 """Two periods, each half second."""
 
 
-def free(replica: VllmReplica, seconds: float) -> int:
-    return replica.max_lora - len(replica.at(seconds).running)
+def free(replica: ServingReplica, seconds: float) -> int:
+    return replica.slots - len(replica.at(seconds).running)
 
 
 def test_llama_runs_out_of_slots_within_two_minutes_and_recovers() -> None:
@@ -45,17 +45,17 @@ def test_qwen_breathes_and_fills_one_replica() -> None:
 
 
 @pytest.mark.parametrize("replica", VLLM_REPLICAS, ids=lambda replica: replica.name)
-def test_slots_are_kept_while_the_work_lasts(replica: VllmReplica) -> None:
+def test_slots_are_kept_while_the_work_lasts(replica: ServingReplica) -> None:
     for before, after in pairwise(SECONDS):
         earlier, later = replica.at(before), replica.at(after)
-        assert len(later.running) <= replica.max_lora
+        assert len(later.running) <= replica.slots
         assert not set(later.running) & set(later.waiting)
         assert not set(earlier.running) & set(later.waiting)
-        assert not later.waiting or len(later.running) == replica.max_lora
+        assert not later.waiting or len(later.running) == replica.slots
 
 
 @pytest.mark.parametrize("replica", VLLM_REPLICAS, ids=lambda replica: replica.name)
-def test_gauges_and_counters_agree_with_the_adapters(replica: VllmReplica) -> None:
+def test_gauges_and_counters_agree_with_the_adapters(replica: ServingReplica) -> None:
     for before, after in pairwise(SECONDS):
         earlier, later = replica.at(before), replica.at(after)
         assert (later.requests_running > 0) == bool(later.running)
@@ -70,7 +70,7 @@ def test_gauges_and_counters_agree_with_the_adapters(replica: VllmReplica) -> No
 
 
 @pytest.mark.parametrize("replica", VLLM_REPLICAS, ids=lambda replica: replica.name)
-def test_the_newest_of_the_history_is_the_present(replica: VllmReplica) -> None:
+def test_the_newest_of_the_history_is_the_present(replica: ServingReplica) -> None:
     assert replica.history(replica.first_step - 0.1) == ()
     for t in SECONDS:
         if t < replica.first_step:
@@ -83,7 +83,7 @@ def test_the_newest_of_the_history_is_the_present(replica: VllmReplica) -> None:
 
 
 @pytest.mark.parametrize("replica", VLLM_REPLICAS, ids=lambda replica: replica.name)
-def test_the_history_does_not_grow_for_ever(replica: VllmReplica) -> None:
+def test_the_history_does_not_grow_for_ever(replica: ServingReplica) -> None:
     def names(seconds: float) -> set[tuple[tuple[str, ...], ...]]:
         return {(seen.running, seen.waiting) for seen in replica.history(seconds)}
 

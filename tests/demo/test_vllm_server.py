@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from exporter.demo.cast import LLAMA31_0, QWEN3_0, QWEN3_1, VLLM_REPLICAS
 from exporter.demo.http_server import serving
 from exporter.demo.run import vllm_group
-from exporter.demo.scenario import PERIOD, VllmReplica
+from exporter.demo.scenario import PERIOD, ServingReplica
 from exporter.demo.vllm_server import vllm_app
 from exporter.fleet import AdapterState, ReplicaTable, Source
 from tests.demo.reading import STARTED, Clock, ask
@@ -17,7 +17,7 @@ from tests.demo.reading import STARTED, Clock, ask
 TIMES = (10.0, 45.0, 60.5, 90.0, 107.0, 119.99, 130.0, 150.0, 220.0, PERIOD + 63.0, 9 * PERIOD)
 
 
-async def table_of(replica: VllmReplica, address: str, clock: Clock) -> ReplicaTable:
+async def table_of(replica: ServingReplica, address: str, clock: Clock) -> ReplicaTable:
     asked = await ask(vllm_group(replica, address), clock)
     assert asked.reading.up, asked.reading.detail
     assert asked.reading.table is not None
@@ -30,7 +30,7 @@ def names(table: ReplicaTable, state: AdapterState) -> set[str]:
 
 
 @pytest.mark.parametrize("replica", VLLM_REPLICAS, ids=lambda replica: replica.name)
-async def test_the_exporter_reads_what_the_scenario_says(replica: VllmReplica) -> None:
+async def test_the_exporter_reads_what_the_scenario_says(replica: ServingReplica) -> None:
     clock = Clock()
     told = replica is LLAMA31_0
     async with serving(vllm_app(replica, clock, STARTED)) as address:
@@ -40,7 +40,7 @@ async def test_the_exporter_reads_what_the_scenario_says(replica: VllmReplica) -
             table = await table_of(replica, address, clock)
             assert (table.model, table.version) == (replica.model, replica.version)
             assert table.source is Source.ACTIVITY
-            assert table.max == replica.max_lora
+            assert table.max == replica.slots
             assert table.used == len(truth.running)
             assert table.waiting == (len(truth.waiting) if told else None)
             assert table.registered == len(replica.registered)
@@ -54,7 +54,7 @@ async def test_the_exporter_reads_what_the_scenario_says(replica: VllmReplica) -
 
 
 @pytest.mark.parametrize("replica", VLLM_REPLICAS, ids=lambda replica: replica.name)
-async def test_slots_are_unknown_before_the_first_step(replica: VllmReplica) -> None:
+async def test_slots_are_unknown_before_the_first_step(replica: ServingReplica) -> None:
     clock = Clock(replica.first_step - 0.5)
     async with serving(vllm_app(replica, clock, STARTED)) as address:
         table = await table_of(replica, address, clock)
@@ -127,7 +127,7 @@ def lora_labels(body: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("replica", VLLM_REPLICAS, ids=lambda replica: replica.name)
-async def test_the_exposition_is_sound(replica: VllmReplica) -> None:
+async def test_the_exposition_is_sound(replica: ServingReplica) -> None:
     clock = Clock(100)
     async with (
         aiohttp.ClientSession() as session,
@@ -146,7 +146,7 @@ async def test_the_exposition_is_sound(replica: VllmReplica) -> None:
 
 
 @pytest.mark.parametrize("replica", VLLM_REPLICAS, ids=lambda replica: replica.name)
-async def test_nothing_that_counts_ever_falls(replica: VllmReplica) -> None:
+async def test_nothing_that_counts_ever_falls(replica: ServingReplica) -> None:
     clock = Clock()
     before: dict[tuple[str, frozenset[tuple[str, str]]], float] = {}
     async with (

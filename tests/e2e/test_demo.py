@@ -14,7 +14,19 @@ from playwright.async_api import async_playwright
 from tests.support.process import Process, started
 from tests.support.programs import free_port, listens, program, running, until
 
-MODELS = {"qwen3-8b", "llama-3.1-8b", "qwen2.5-7b"}
+WITHOUT_SLOTS = {"smollm2-1.7b"}
+"""On llama.cpp."""
+NOT_TOLD = {"mistral-7b-instruct", "falcon3-10b", "qwen3-4b"}
+"""On engines that do not tell what is used."""
+TOLD = {
+    *("qwen3-8b", "llama-3.1-8b", "qwen2.5-7b", "mistral-small-24b", "gemma-3-12b"),
+    *("phi-4-mini", "llama-3.3-70b", "deepseek-llm-7b"),
+}
+MODELS = WITHOUT_SLOTS | NOT_TOLD | TOLD
+ENGINES = {
+    *("vllm", "twinkle", "sglang", "llamacpp", "rayserve", "custom", "nim", "dynamo", "lorax"),
+    *("tensorrtllm", "tinker"),
+}
 
 
 class Prometheus:
@@ -38,6 +50,16 @@ class Prometheus:
             answer = await response.json()
         assert answer["status"] == "success", answer
         return {_key(item["metric"]): float(item["value"][1]) for item in answer["data"]["result"]}
+
+    async def models(self, expression: str) -> set[str]:
+        """The models that an expression gives something for."""
+        return {key.split("/")[0] for key in await self.query(expression)}
+
+    async def labels(self, series: str, name: str) -> set[str]:
+        """Values of a label."""
+        address = f"{self._url}/api/v1/label/{name}/values"
+        async with self._process.session.get(address, params={"match[]": series}) as response:
+            return set((await response.json())["data"])
 
     async def has(self, expression: str) -> None:
         """Waits until the query gives something."""
@@ -85,8 +107,12 @@ async def test_prometheus_sees_the_demo_run_out_and_recover(exporter: Path, tmp_
         await until(lambda: listens(port))
         prometheus = Prometheus(demo, port)
         await until(prometheus.ready)
-        await prometheus.has(f"count(count by (model) (lora_max)) == {len(MODELS)}")
-        assert {key.split("/")[0] for key in await prometheus.query("lora_max")} == MODELS
+        await prometheus.has(f"count(count by (model) (lora_used)) == {len(TOLD)}")
+        assert await prometheus.models("lora_used") == TOLD
+        assert await prometheus.models("lora_max") == TOLD | NOT_TOLD
+        assert await prometheus.models("lora_model_info") == MODELS
+        engines = await prometheus.labels("lora_replica_info", "engine")
+        assert engines == ENGINES
         differ = "lora_free != clamp_min(lora_max - lora_used, 0)"
         assert await prometheus.query(differ) == {}
         assert await prometheus.query("lora_target_up == 0") == {}

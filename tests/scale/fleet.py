@@ -15,7 +15,7 @@ from pathlib import Path
 from aiohttp import web
 
 from exporter.demo.course import Shift
-from exporter.demo.scenario import PERIOD, VllmReplica
+from exporter.demo.scenario import PERIOD, ServingReplica
 from exporter.demo.vllm_server import vllm_app
 from tests.support.process import Process, started
 from tests.support.programs import free_port
@@ -35,11 +35,11 @@ class Total:
     replicas: int
 
 
-def _replica(name: str, slots: int, adapters: Iterable[str]) -> VllmReplica:
+def _replica(name: str, slots: int, adapters: Iterable[str]) -> ServingReplica:
     """A replica on which the same adapters are at work for ever."""
     shifts = tuple(Shift(adapter, 0.0, PERIOD) for adapter in adapters)
     model = name.rpartition("-")[0]
-    return VllmReplica(name, model, "0.10.2.post2", slots, 0.0, shifts, ("spare",))
+    return ServingReplica(name, model, "0.10.2.post2", slots, 0.0, shifts, ("spare",))
 
 
 REPLICAS = (
