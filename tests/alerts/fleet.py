@@ -64,7 +64,7 @@ SERVING = tuple(
         name=f"chat-{n}",
         model="chat",
         version="0.32.0",
-        max_lora=4,
+        slots=4,
         first_step=0.0,
         shifts=(Shift("acme", 0, PERIOD), Shift("globex", 0, PERIOD)),
     )
