@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from exporter.demo.http_server import serving
+from exporter.demo.inhouse import MAP
 from exporter.demo.llamacpp import REQUEST_SLOTS, deferred, processing
 from exporter.demo.mixed import (
     DYNAMO,
@@ -24,7 +26,7 @@ from exporter.demo.mixed import (
     Simulated,
 )
 from exporter.demo.pages import pages_app
-from exporter.demo.rayserve import CACHE
+from exporter.demo.rayserve import CACHE, held
 from exporter.demo.run import other_group
 from exporter.demo.scenario import PERIOD, ServingReplica
 from exporter.engines import AUTO, ENGINES
@@ -157,10 +159,11 @@ async def test_one_ray_node_tells_of_two_replicas_and_what_serve_dropped_stays_a
     (full, table), (other, _) = await tables(RAYSERVE, 235.0)
     assert (full.model, full.name) == (other.model, "r7x2k9pq")
     assert (table.used, table.resident) == (0, CACHE)
+    assert {adapter.name for adapter in table.adapters} == set(held(full, 235.0))
     body = RAYSERVE.pages(STARTED)["/metrics"](235.0)
     assert isinstance(body, str)
-    held = "ray_serve_registered_multiplexed_model_id{"
-    values = [line for line in body.splitlines() if line.startswith(held) and full.name in line]
+    series = "ray_serve_registered_multiplexed_model_id{"
+    values = [line for line in body.splitlines() if line.startswith(series) and full.name in line]
     assert sorted(line.rpartition(" ")[2] for line in values) == ["0.0"] + CACHE * ["1.0"]
     (dropped,) = (line for line in values if line.endswith(" 0.0"))
     # It had no work for the longest time.
@@ -171,6 +174,10 @@ async def test_the_operators_own_service_is_mapped() -> None:
     table = await table_of(INHOUSE, 105.0)
     assert (table.max, table.used, table.free) == (6, 4, 2)
     assert (table.source, table.waiting) == (Source.SLOTS, 0)
+    # Names of adapters at work would hide that a device is not counted.
+    mapped = {key: path for key, path in MAP.items() if key != "active"}
+    nameless = dataclasses.replace(INHOUSE, options={"custom": mapped})
+    assert (await table_of(nameless, 105.0)).used == 4
 
 
 async def test_dynamo_and_nim_are_named_and_not_the_engine_behind() -> None:
