@@ -141,7 +141,7 @@ def _cells(row: Row, wide: bool, terminal: bool) -> list[Any]:
 
 def _share(row: Row, terminal: bool) -> Any:
     if row.share is None:
-        return "unknown"
+        return row.unshared
     if not terminal:
         return f"{row.share} %"
     style = "red" if row.full else "green"

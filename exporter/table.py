@@ -29,7 +29,9 @@ class Row:
     used: str
     free: str
     share: int | None
-    """Per cent of the slots that are used; None: not known."""
+    """Per cent of the slots that are used; None: `unshared` says why not."""
+    unshared: str
+    """`unknown`, or `no slots` where the engine has none."""
     full: bool
     waiting: str
     age: str
@@ -149,13 +151,14 @@ def _row(status: TargetStatus, replica: ReplicaStatus | None, now: float) -> Row
         model=table.model if table is not None else _model_of(status),
         replica=replica.replica_id if replica is not None else status.target.url,
         engine=status.engine or UNKNOWN,
-        kind=table.slot_kind.value if table is not None else UNKNOWN,
+        kind=UNKNOWN if table is None else table.slot_kind.value if table.has_slots else "none",
         state=state,
         up=bool(status.up),
         max=shown(limit),
         used=shown(used),
         free=shown(free),
         share=None if not limit or used is None else min(round(100 * used / limit), 100),
+        unshared="no slots" if table is not None and not table.has_slots else "unknown",
         full=free == 0,
         waiting=shown(table.waiting if table is not None else None),
         age=age(status.table_at, now),

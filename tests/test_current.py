@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from exporter.current import CurrentFleet
 from exporter.exposition.fleet import Exposition
 from exporter.fleet import Reason, TargetStatus
+from exporter.table import rows
 from tests.support.tables import asked, replica, target
 
 STALE_AFTER = 30.0
@@ -153,3 +156,12 @@ def test_a_step_of_the_wall_clock_neither_drops_nor_keeps_a_table() -> None:
     one = status(current, 129.0)
     assert (one.last_success, one.table_at, len(one.replicas)) == (1_000_000.0, 100.0, 1)
     assert status(current, 130.0).replicas == ()
+
+
+def test_an_engine_without_slots_is_shown_as_such(fleet: CurrentFleet) -> None:
+    fleet.record(URL, asked(replace(replica(limit=None, used=None), has_slots=False)), 100.0)
+    (row,) = rows(fleet.snapshot(101.0))
+    assert (row.kind, row.unshared, row.age) == ("none", "no slots", "1s")
+    fleet.record(URL, asked(replica(limit=None, used=None)), 110.0)
+    (row,) = rows(fleet.snapshot(111.0))
+    assert (row.kind, row.unshared) == ("evictable", "unknown")
