@@ -17,10 +17,11 @@ from exporter.engines.base import count
 _MAX_DIGITS = 64
 _MOST_LABELS = 8192
 _LONGEST_LINE = 512
-# Possessive, as white space could else be shared out between two parts in many ways.
-_PAIR = r'\s*+[a-zA-Z_]\w*+\s*+=\s*+"(?:[^"\\]|\\.)*+"\s*+(?:,|(?=\}))'
+# No white space can be shared out between two parts in two ways, so that a line is read in linear
+# time; possessive quantifiers would say so, and match wrongly in Python 3.11.2 (Debian 12).
+_PAIR = r'\s*[a-zA-Z_]\w*\s*=\s*"(?:[^"\\]|\\.)*"\s*(?:,|(?=\}))'
 _REST = re.compile(
-    rf"(?:\s*+\{{((?:{_PAIR})*+)\s*+\}})?+\s*+(\S++)(?:\s.*+)?+", re.ASCII | re.DOTALL
+    rf"\s*(?:\{{((?:{_PAIR})*)\s*\}}\s*)?([^\s{{]\S*)(?:\s.*)?", re.ASCII | re.DOTALL
 )
 _LABEL = re.compile(r'([a-zA-Z_]\w*)\s*=\s*"((?:[^"\\]|\\.)*)"', re.ASCII | re.DOTALL)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
