@@ -19,7 +19,7 @@ from alerts.replay.replay import evaluate, made_up, record
 from alerts.replay.report import Report
 from alerts.replay.truth import build_minutes, exhaustions
 from alerts.replay.world import HOUR, WEEK, Fleet, History, Pool, minutes
-from tests.alerts.rules_files import HOME, alerts, inputs, promtool, recorded
+from tests.alerts.rules_files import HOME, alerts, groups, inputs, promtool, recorded
 
 RESTLESS = (
     Pool("small", "exclusive", 2, 4, 0.75, "churning"),
@@ -114,7 +114,7 @@ def _as_promtool_sees_it(fleet: Fleet, firings: Firings) -> dict[str, Any]:
             str(HOME / "rules" / f"lora-{name}.yml") for name in ("recording", "alerts")
         ],
         "evaluation_interval": "30s",
-        "group_eval_order": ["lora-recording"],
+        "group_eval_order": ["lora-recording", *sorted(set(groups().values()))],
         "tests": [
             {
                 "interval": "30s",
