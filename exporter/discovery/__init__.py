@@ -6,7 +6,7 @@ from exporter.discovery.base import Discovery
 from exporter.discovery.dns import Dns
 from exporter.discovery.files import Files
 from exporter.discovery.http import HttpList
-from exporter.discovery.kubernetes import Pods
+from exporter.discovery.kubernetes import KubernetesTargets
 from exporter.discovery.ray import RayServe
 from exporter.fetching.http import HttpClient
 from exporter.settings import TargetGroup
@@ -30,5 +30,5 @@ def discoveries_of(group: TargetGroup, http: HttpClient) -> tuple[Discovery, ...
     if group.kubernetes is not None:
         # One for each namespace, so that one that fails keeps only its own as they were.
         namespaces = group.kubernetes.namespaces or (None,)
-        found.extend(Pods(group.kubernetes, namespace) for namespace in namespaces)
+        found.extend(KubernetesTargets(group.kubernetes, name) for name in namespaces)
     return tuple(found)

@@ -1,17 +1,17 @@
-"""Targets from Kubernetes: the pods that a label selector chooses, as they come and go."""
+"""Targets from Kubernetes: what a label selector chooses, as it comes and goes."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
-from collections.abc import Iterator
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
+from exporter.discovery import kubernetes_endpoints, kubernetes_pods
 from exporter.discovery.base import DiscoveryError, Found
 from exporter.kubernetes.client import KubernetesError, Query, require
 from exporter.kubernetes.mirror import PACE, Mirror, Pace
-from exporter.kubernetes.pods import is_ready, named
 from exporter.settings.discovery import KubernetesDiscovery
 
 TELL_SECONDS = 15.0
@@ -19,11 +19,18 @@ TELL_SECONDS = 15.0
 _GATHER_SECONDS = 0.05
 """After a change, for those that come with it."""
 _GATHER_EACH = 0.00005
-"""The same for each pod that there is: what is made of a change is made of all of them."""
+"""The same for each object that there is: what is made of a change is made of all of them."""
+
+Reduce = Callable[[KubernetesDiscovery, dict[str, Any]], tuple[Found, ...]]
+ROLES: dict[str, tuple[str, Reduce]] = {
+    "pod": ("pods", kubernetes_pods.targets),
+    "endpointslice": ("endpointslices", kubernetes_endpoints.targets),
+}
+"""For each `role` the kind of object, and what makes targets of one."""
 
 
-class Pods:
-    """The pods of one namespace, or of all."""
+class KubernetesTargets:
+    """The targets of one namespace, or of all."""
 
     def __init__(
         self, settings: KubernetesDiscovery, namespace: str | None, pace: Pace = PACE
@@ -34,21 +41,23 @@ class Pods:
         except KubernetesError as error:
             raise DiscoveryError(str(error)) from None
         self._settings = settings
-        self._query = Query("pods", namespace, settings.selector)
+        kind, reduce = ROLES[settings.role]
+        self._query = Query(kind, namespace, settings.selector)
+        self._reduce = partial(reduce, settings)
         self._pace = pace
         self._changed = asyncio.Event()
-        self._mirror: Mirror[Found] | None = None
+        self._mirror: Mirror[tuple[Found, ...]] | None = None
 
     async def find(self) -> tuple[Found, ...]:
-        """The pods as they are now. Raises DiscoveryError while they are not followed."""
+        """The targets as they are now. Raises DiscoveryError while they are not followed."""
         if self._mirror is None:
             self._mirror = Mirror(
-                self._settings, self._query, self._target, self._changed.set, self._pace
+                self._settings, self._query, self._reduce, self._changed.set, self._pace
             )
         await self._mirror.tried()
         if self._mirror.failure is not None:
             raise DiscoveryError(self._mirror.failure)
-        return tuple(self._mirror.items.values())
+        return _each_once(self._mirror.items)
 
     async def wait(self) -> None:
         """Until something changed, or long enough did not."""
@@ -65,35 +74,15 @@ class Pods:
         if mirror is not None:
             await mirror.close()
 
-    def _target(self, pod: dict[str, Any]) -> Found | None:
-        """The pod as a target; None where it is none, or not yet, or no more."""
-        meta, spec, status = pod["metadata"], pod["spec"], pod.get("status") or {}
-        address, port = status.get("podIP"), self._port(spec)
-        if meta.get("deletionTimestamp") or status.get("phase") != "Running" or not address:
-            return None
-        if port is None or (self._settings.ready_only and not is_ready(status)):
-            return None
-        host = ipaddress.ip_address(address)
-        shown = f"[{host}]" if host.version == 6 else str(host)
-        label = self._settings.model_label
-        return Found(
-            f"{self._settings.scheme}://{shown}:{port}",
-            replica=f"{meta['namespace']}/{meta['name']}",
-            model=named(meta, label) if label is not None else None,
-            node=spec.get("nodeName") or "",
-            namespace=meta["namespace"],
-            pod=meta["name"],
-        )
 
-    def _port(self, spec: dict[str, Any]) -> int | None:
-        wanted = self._settings.port
-        if isinstance(wanted, int):
-            return wanted
-        return next((port for name, port in _ports(spec) if name == wanted), None)
-
-
-def _ports(spec: dict[str, Any]) -> Iterator[tuple[str | None, int]]:
-    # Of the containers that run first, those that go on running are sidecars.
-    for container in (*spec["containers"], *(spec.get("initContainers") or ())):
-        for port in container.get("ports") or ():
-            yield port.get("name"), int(port["containerPort"])
+def _each_once(items: Mapping[str, tuple[Found, ...]]) -> tuple[Found, ...]:
+    """Each replica once. Several Services, and slices of both versions of IP, may have the same
+    pod: the address of version 4 is taken, and of those the first by the object's name."""
+    found: dict[str, Found] = {}
+    for name in sorted(items):
+        for one in items[name]:
+            key = one.replica or one.url
+            known = found.get(key)
+            if known is None or ("[" in known.url and "[" not in one.url):
+                found[key] = one
+    return tuple(found.values())

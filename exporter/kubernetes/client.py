@@ -11,6 +11,7 @@ import contextlib
 import importlib.util
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
@@ -46,7 +47,7 @@ class Query:
     """Objects of one kind, all or some."""
 
     kind: str
-    """`pods`, `nodes` or `priorityclasses`."""
+    """`pods`, `endpointslices`, `nodes` or `priorityclasses`."""
     namespace: str | None = None
     """None: all, or objects that are in none."""
     label_selector: str | None = None
@@ -59,6 +60,7 @@ class Query:
         """The client's function for it, which takes the parameters of the request."""
         from kubernetes_asyncio.client import (  # noqa: PLC0415 - an extra, only where it is used
             CoreV1Api,
+            DiscoveryV1Api,
             SchedulingV1Api,
         )
 
@@ -66,10 +68,15 @@ class Query:
             return SchedulingV1Api(client).list_priority_class
         if self.kind == "nodes":
             return CoreV1Api(client).list_node
+        if self.kind == "endpointslices":
+            slices = DiscoveryV1Api(client)
+            if self.namespace is None:
+                return slices.list_endpoint_slice_for_all_namespaces
+            return partial(slices.list_namespaced_endpoint_slice, self.namespace)
+        pods = CoreV1Api(client)
         if self.namespace is None:
-            return CoreV1Api(client).list_pod_for_all_namespaces
-        namespace = self.namespace
-        return lambda **parameters: CoreV1Api(client).list_namespaced_pod(namespace, **parameters)
+            return pods.list_pod_for_all_namespaces
+        return partial(pods.list_namespaced_pod, self.namespace)
 
 
 def require() -> None:

@@ -114,17 +114,21 @@ class RayDiscovery(Section):
 
 
 class KubernetesDiscovery(KubernetesAccess):
-    """Pods of a Kubernetes cluster. They are watched: changes are seen at once."""
+    """Pods or endpoints of a Kubernetes cluster. They are watched: changes are seen at once."""
 
+    role: Literal["pod", "endpointslice"] = "pod"
+    """What is selected: pods, or the slices of Services' endpoints."""
     namespaces: tuple[Namespace, ...] = ()
-    """Namespaces of the pods; by default all."""
+    """Namespaces to look in; by default all."""
     selector: LabelSelector
     """Label selector, such as `app=vllm` or `app in (vllm,sglang)`."""
     port: Annotated[int | str, BeforeValidator(_pod_port)]
-    """Port of the targets: a number, or the name of a container's port."""
+    """Port of the targets: a number, or the name of a container's port, or of a Service's for
+    endpoints."""
     scheme: Literal["http", "https"] = "http"
     """Scheme of the targets."""
     ready_only: bool = True
-    """Whether only ready pods are targets; else all that run."""
+    """Whether only ready pods or endpoints are targets; else all that run."""
     model_label: LabelName | None = None
-    """Label of the pods that has the model, or annotation, where a label cannot hold its name."""
+    """Label of the pods or slices that has the model, or annotation, where a label cannot hold its
+    name."""

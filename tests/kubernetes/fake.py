@@ -26,6 +26,8 @@ TOKEN = "token-of-the-service-account"
 _KINDS = {
     "/api/v1/pods": "pods",
     "/api/v1/namespaces/{namespace}/pods": "pods",
+    "/apis/discovery.k8s.io/v1/endpointslices": "endpointslices",
+    "/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices": "endpointslices",
     "/api/v1/nodes": "nodes",
     "/apis/scheduling.k8s.io/v1/priorityclasses": "priorityclasses",
 }
@@ -44,7 +46,7 @@ class FakeApi:
     """The server's objects, and what it does to whom."""
 
     objects: dict[str, dict[str, Object]] = field(
-        default_factory=lambda: {"pods": {}, "nodes": {}, "priorityclasses": {}}
+        default_factory=lambda: {kind: {} for kind in _KINDS.values()}
     )
     version: int = 1000
     requests: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Pods, nodes and priority classes in the shapes that real clusters have them."""
+"""Pods, endpoint slices, nodes and priority classes in the shapes that real clusters have them."""
 
 from __future__ import annotations
 
@@ -175,4 +175,47 @@ def priority_class(name: str, value: int) -> Object:
         "metadata": {"name": name, "creationTimestamp": CREATED},
         "value": value,
         "preemptionPolicy": "PreemptLowerPriority",
+    }
+
+
+def endpoint(
+    pod_name: str | None, address: str, node: str | None = "node-a", **conditions: bool
+) -> Object:
+    """An endpoint, of a pod or of something outside the cluster; conditions as they are told."""
+    found: Object = {"addresses": [address], "conditions": conditions}
+    if pod_name is not None:
+        found["targetRef"] = {"kind": "Pod", "namespace": "prod", "name": pod_name}
+    if node is not None:
+        found["nodeName"] = node
+        found["zone"] = "eu-1a"
+    return found
+
+
+def endpoint_slice(
+    service: str,
+    *endpoints: Object,
+    suffix: str = "x7k2p",
+    namespace: str = "prod",
+    family: str = "IPv4",
+    ports: tuple[tuple[str, int | None], ...] = (("http", 8000),),
+    labels: dict[str, str] | None = None,
+) -> Object:
+    """A slice as its controller writes it: the Service's labels, and the Service's name."""
+    own = {
+        "kubernetes.io/service-name": service,
+        "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io",
+    }
+    return {
+        "metadata": {
+            "name": f"{service}-{suffix}",
+            "generateName": f"{service}-",
+            "namespace": namespace,
+            "creationTimestamp": CREATED,
+            "labels": {**(labels or {}), **own},
+            "ownerReferences": [{"kind": "Service", "name": service, "controller": True}],
+        },
+        "addressType": family,
+        # a slice of a Service without endpoints has null for both
+        "endpoints": list(endpoints) or None,
+        "ports": [{"name": name, "protocol": "TCP", "port": port} for name, port in ports] or None,
     }

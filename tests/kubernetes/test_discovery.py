@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from exporter.discovery.base import DiscoveryError, Found
-from exporter.discovery.kubernetes import Pods
+from exporter.discovery.kubernetes import KubernetesTargets
 from exporter.kubernetes.mirror import Pace
 from exporter.settings.discovery import KubernetesDiscovery
 from tests.kubernetes.fake import FakeApi, failure, kubeconfig
@@ -20,17 +20,17 @@ QUICK = Pace(answer=2.0, first_delay=0.01, longest_delay=0.05, steady=0.2)
 VLLM = {"app": "vllm"}
 
 
-Make = Callable[..., Pods]
+Make = Callable[..., KubernetesTargets]
 
 
 @pytest.fixture
 async def make(api: FakeApi, tmp_path: Path) -> AsyncIterator[Make]:
-    made: list[Pods] = []
+    made: list[KubernetesTargets] = []
 
-    def one(namespace: str | None = None, **keys: Any) -> Pods:
+    def one(namespace: str | None = None, **keys: Any) -> KubernetesTargets:
         keys = {"selector": "app=vllm", "port": "http", **keys}
         settings = KubernetesDiscovery(kubeconfig_file=kubeconfig(tmp_path, api), **keys)
-        made.append(Pods(settings, namespace, QUICK))
+        made.append(KubernetesTargets(settings, namespace, QUICK))
         return made[-1]
 
     yield one
@@ -142,7 +142,7 @@ async def test_a_failure_is_told_once_for_each_attempt(api: FakeApi, make: Make)
 def test_the_extra_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(DiscoveryError) as caught:
-        Pods(KubernetesDiscovery(selector="app=vllm", port=8000), None)
+        KubernetesTargets(KubernetesDiscovery(selector="app=vllm", port=8000), None)
     assert str(caught.value) == (
         "Kubernetes needs the extra kubernetes: pip install 'lora-capacity-exporter[kubernetes]'"
     )

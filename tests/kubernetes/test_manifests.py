@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from exporter import __version__
-from exporter.discovery.kubernetes import Pods
+from exporter.discovery.kubernetes import KubernetesTargets
 from exporter.inventory.kubernetes import KubernetesSource
 from exporter.loading import load, warnings
 from exporter.settings import Settings
@@ -24,6 +24,7 @@ FOLDER = Path(__file__).parents[2] / "deploy" / "kubernetes"
 FILES = {
     "rbac.yaml": ["ServiceAccount", "ClusterRole", "ClusterRoleBinding"],
     "rbac-namespaced.yaml": ["ServiceAccount", "Role", "RoleBinding"],
+    "rbac-endpoints.yaml": ["ServiceAccount", "Role", "RoleBinding"],
     "exporter.yaml": ["ConfigMap", "Deployment", "Service"],
     "sidecar.yaml": ["Deployment"],
 }
@@ -77,7 +78,7 @@ def test_each_file_has_what_it_should() -> None:
             assert ("namespace" in each["metadata"]) == (not each["kind"].startswith("Cluster"))
 
 
-@pytest.mark.parametrize("file", ["rbac.yaml", "rbac-namespaced.yaml"])
+@pytest.mark.parametrize("file", ["rbac.yaml", "rbac-namespaced.yaml", "rbac-endpoints.yaml"])
 def test_bindings_bind_what_is_there(file: str) -> None:
     account, role, binding = objects(file)
     assert binding["roleRef"] == {
@@ -103,19 +104,35 @@ async def test_the_rights_are_those_that_the_code_uses(tmp_path: Path) -> None:
         await until(watched)
         await source.close()
         assert used(api) == rights(one("rbac.yaml", "ClusterRole"))
-    async with kubernetes() as api:
-        found = KubernetesDiscovery(**access, selector="app=vllm", port="http")
-        kubeconfig(tmp_path, api)
-        pods = Pods(found, "prod")
-        await pods.find()
 
-        async def also_watched() -> bool:
+
+@pytest.mark.parametrize(
+    ("role", "resource", "file"),
+    [
+        ("pod", "/api/v1/namespaces/prod/pods", "rbac-namespaced.yaml"),
+        (
+            "endpointslice",
+            "/apis/discovery.k8s.io/v1/namespaces/prod/endpointslices",
+            "rbac-endpoints.yaml",
+        ),
+    ],
+)
+async def test_the_rights_of_discovery_are_those_that_it_uses(
+    tmp_path: Path, role: str, resource: str, file: str
+) -> None:
+    async with kubernetes() as api:
+        access = {"kubeconfig_file": kubeconfig(tmp_path, api)}
+        keys = {"role": role, "selector": "app=vllm", "port": "http"}
+        targets = KubernetesTargets(KubernetesDiscovery(**access, **keys), "prod")
+        await targets.find()
+
+        async def watched() -> bool:
             return api.watching == 1
 
-        await until(also_watched)
-        await pods.close()
-        assert used(api) == rights(one("rbac-namespaced.yaml", "Role"))
-        assert {path for _, path, _ in api.requests} == {"/api/v1/namespaces/prod/pods"}
+        await until(watched)
+        await targets.close()
+        assert used(api) == rights(one(file, "Role"))
+        assert {path for _, path, _ in api.requests} == {resource}
 
 
 def load_config(folder: Path) -> Settings:
