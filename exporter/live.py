@@ -163,12 +163,14 @@ class LivePlans:
 
     async def _read_inventory(self, settings: Settings, now: float) -> KeptInventory | None:
         if settings.inventory != self._inventory_of:
-            before, self._inventory = self._inventory, None
-            if before is not None:
-                await before.close()
-            source = source_of(settings.inventory)
-            self._inventory = KeptInventory(source) if source is not None else None
+            source, before = source_of(settings.inventory), self._inventory
             self._inventory_of = settings.inventory
+            if before is None or source is None:
+                self._inventory = KeptInventory(source) if source is not None else None
+                if before is not None:
+                    await before.close()
+            else:
+                await before.change(source)
         if self._inventory is not None:
             await self._inventory.refresh(now, settings)
         return self._inventory

@@ -185,6 +185,25 @@ async def test_changed_settings_are_planned_with_at_the_next_step(make: Make) ->
     assert (first.headroom.free, second.headroom.free) == (4, 8)
 
 
+async def test_a_new_inventory_that_cannot_be_read_leaves_the_old_one_in_force(
+    make: Make, tmp_path: Path
+) -> None:
+    bench = make(models={"base": {"gpus": 1}}, inventory={"nodes": {"a": {"gpus": 4}}})
+    bench.poll("10.0.0.1")
+    first = await bench.plan()
+    read, bench.now = bench.now, bench.now + 1
+    nowhere = tmp_path / "kubeconfig"
+    nowhere.write_text("{}")
+    bench.configured["inventory"] = {"kubernetes": {"kubeconfig_file": nowhere}}
+    second = await bench.plan()
+    assert first.headroom is not None
+    assert second.headroom == first.headroom
+    assert bench.told[-1][1] == read
+    bench.configured["inventory"] = {}
+    assert (await bench.plan()).headroom is None
+    assert bench.told[-1][1] is None
+
+
 async def test_the_first_plan_comes_when_all_targets_were_polled(make: Make) -> None:
     bench = make(planning={"interval": "1h", "demand_window": "1h"})
     bench.fleet.add(target("http://10.0.0.1:1"))

@@ -45,6 +45,11 @@ class KeptInventory:
         """Ends the source."""
         await self._source.close()
 
+    async def change(self, source: InventorySource) -> None:
+        """Reads another source from now on. What the one before told holds until then."""
+        await self._source.close()
+        self._source = source
+
     async def refresh(self, now: float, declared: Declared) -> Inventory | None:
         """Reads the source at `now` (unix seconds). Gives what was last told."""
         try:

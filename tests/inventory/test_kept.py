@@ -17,9 +17,10 @@ class Source:
 
     def __init__(self) -> None:
         self.found: Inventory | None = None
+        self.closed = False
 
     async def close(self) -> None:
-        pass
+        self.closed = True
 
     async def read(self, declared: Declared) -> Inventory:
         del declared
@@ -56,3 +57,17 @@ async def test_what_is_lost_stays_as_it_was_and_tells_its_age(
         "inventory cannot be read",
         "inventory is read again",
     ]
+
+
+async def test_another_source_takes_over_when_it_tells_something() -> None:
+    old, new = Source(), Source()
+    old.found = nodes("a")
+    kept = KeptInventory(old)
+    await kept.refresh(10.0, NOTHING)
+    await kept.change(new)
+    assert (old.closed, new.closed) == (True, False)
+    assert await kept.refresh(20.0, NOTHING) == nodes("a")
+    assert kept.last_success == 10.0
+    new.found = nodes("b")
+    assert await kept.refresh(30.0, NOTHING) == nodes("b")
+    assert kept.last_success == 30.0
