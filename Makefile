@@ -13,11 +13,11 @@ LOCK := $(BIN)/uv pip compile --quiet --no-config --default-index https://pypi.o
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run setup test packages lint readme alerts replay dashboards types wheel bench lock image \
-	clean
+.PHONY: help run setup test test-engines packages lint readme alerts replay dashboards types wheel bench lock \
+	image clean
 
 help: ## show this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
 
 # exec, so that Ctrl-C and SIGTERM reach the exporter alone and no shell reports its death
 run: $(VENV)/.runtime ## run the demo: a simulated fleet and the exporter that watches it
@@ -27,6 +27,11 @@ setup: $(VENV)/.dev ## make .venv with everything that a developer needs
 
 test: packages lint types ## run every check and every test
 	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+
+# hours at first: it installs engines, and compiles one. `make test-engines ARGS='-k vllm'` runs some
+test-engines: $(VENV)/.dev ## run the exporter against real engines, without a GPU
+	@scripts/debian-packages.sh g++=g++
+	$(BIN)/python -m pytest tests/real_engines $(ARGS)
 
 packages:
 	@scripts/debian-packages.sh promtool=prometheus amtool=prometheus-alertmanager \
