@@ -17,7 +17,7 @@ def room(inputs: Inputs) -> str:
     blocked = _query(inputs, "lora_model_blocked", "", "reason", compare=" == 1")
     listed = "{{ range $n, $one := . }}{{ if $n }},{{ end }} "
     return (
-        f"{{{{ with {free} }}}} {_NUMBER} more replicas fit in what is free"
+        f"{{{{ with {free} }}}} {_NUMBER} {_FITS} in what is free"
         f"{{{{ with {stopping} }}}}, {_NUMBER} more by stopping others{{{{ end }}}}"
         f'{{{{ with {victims} | sortByLabel "victim" }}}}; for what is needed{listed}'
         "{{ $one.Value | humanize }} of {{ $one.Labels.victim }}{{ end }} would be stopped{{ end }}"
@@ -27,6 +27,7 @@ def room(inputs: Inputs) -> str:
 
 
 _NUMBER = "{{ . | first | value | humanize }}"
+_FITS = "more {{ if eq (. | first | value) 1.0 }}replica fits{{ else }}replicas fit{{ end }}"
 
 
 def _query(inputs: Inputs, series: str, matchers: str, *by: str, compare: str = "") -> str:

@@ -14,7 +14,7 @@ from tests.support.programs import until
 
 pytestmark = pytest.mark.timeout(240)
 FULL_TITLE = "[CRITICAL] tuner: All LoRA slots of a model are held: new adapters are refused."
-ROOM = " 1 more replicas fit in what is free, 2 more by stopping others.\n"
+ROOM = " 1 more replica fits in what is free, 2 more by stopping others.\n"
 
 
 async def message(it: Watched, title: str) -> Message:
@@ -47,7 +47,7 @@ async def test_a_model_fills_up_and_is_released(tmp_path: Path) -> None:
         title = "[WARNING] tuner: The LoRA slots of a model are almost all held."
         almost = await message(it, title)
         assert almost.to == "#training"
-        assert "tuner: 1 slots are left." in almost.text
+        assert "tuner: 1 slot is left." in almost.text
         assert "Owner: training, class gold\n" in almost.text
         assert pages(it) == []
 

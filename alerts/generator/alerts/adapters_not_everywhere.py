@@ -5,6 +5,7 @@ from __future__ import annotations
 from alerts.generator.alerts.common import kept, steady, view
 from alerts.generator.inputs import AlertLimits
 from alerts.generator.rules import Branch, Clause, Context, Definition, Either, Text
+from alerts.generator.words import counted
 
 
 def _expression(context: Context, limits: AlertLimits) -> Either:
@@ -33,8 +34,8 @@ def _expression(context: Context, limits: AlertLimits) -> Either:
 def _text(context: Context, limits: AlertLimits) -> Text:
     return Text(
         "Adapters are registered on some replicas of a model and not on all.",
-        f"{context.model()}: {{{{ $value | humanize }}}} adapters are registered on some replicas "
-        "only. Requests for them fail on the others.",
+        f"{context.model()}: {counted('adapter is', 'adapters are')} registered on some replicas "
+        "only. Requests fail on the others.",
         view("lora-replicas", "model"),
     )
 

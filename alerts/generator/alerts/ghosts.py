@@ -5,6 +5,7 @@ from __future__ import annotations
 from alerts.generator.alerts.common import latest, view
 from alerts.generator.inputs import AlertLimits
 from alerts.generator.rules import Context, Definition, Either, Text, one
+from alerts.generator.words import counted
 
 
 def _expression(context: Context, limits: AlertLimits) -> Either:
@@ -15,7 +16,7 @@ def _expression(context: Context, limits: AlertLimits) -> Either:
 def _text(context: Context, limits: AlertLimits) -> Text:
     return Text(
         "A state store keeps LoRA slots of replicas that no longer live.",
-        f"{context.scope.named('target')}: its store has {{{{ $value | humanize }}}} rows of "
+        f"{context.scope.named('target')}: its store has {counted('row', 'rows')} of "
         "replicas that are gone. The exporter leaves them out; the gateway's own total does not.",
         view("lora-fleet"),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from alerts.generator.alerts.common import latest, steady, view
 from alerts.generator.inputs import AlertLimits
 from alerts.generator.rules import Context, Definition, Either, Text, one
+from alerts.generator.words import counted
 
 
 def _expression(context: Context, limits: AlertLimits) -> Either:
@@ -15,7 +16,7 @@ def _text(context: Context, limits: AlertLimits) -> Text:
     return Text(
         "Replicas of one version have different numbers of LoRA slots.",
         f"{context.model()}: replicas of {{{{ $labels.engine }}}} {{{{ $labels.version }}}} differ "
-        "by {{ $value | humanize }} slots. One of them has other settings than was meant.",
+        f"by {counted('slot', 'slots')}. One of them has other settings than was meant.",
         view("lora-replicas", "model"),
     )
 

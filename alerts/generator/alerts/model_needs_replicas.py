@@ -7,6 +7,7 @@ from alerts.generator.alerts.planning import fits, more, runs
 from alerts.generator.alerts.replicas_lost import lost
 from alerts.generator.inputs import AlertLimits
 from alerts.generator.rules import Clause, Context, Definition, Either, Text, one
+from alerts.generator.words import counted
 
 
 def _expression(context: Context, limits: AlertLimits) -> Either:
@@ -21,7 +22,7 @@ def _expression(context: Context, limits: AlertLimits) -> Either:
 def _text(context: Context, limits: AlertLimits) -> Text:
     return Text(
         "A model needs more replicas than it has.",
-        f"{context.model()}: the load needs {{{{ $value | humanize }}}} more replicas than there "
+        f"{context.model()}: the load needs {counted('more replica', 'more replicas')} than there "
         f"are, for {limits.for_.value} already, and nobody starts them.",
         view("lora-planning", "model"),
     )

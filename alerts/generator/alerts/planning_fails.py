@@ -5,6 +5,7 @@ from __future__ import annotations
 from alerts.generator.alerts.common import view
 from alerts.generator.inputs import FULL_WINDOW, AlertLimits
 from alerts.generator.rules import Context, Definition, Either, Text, one
+from alerts.generator.words import counted
 
 
 def _expression(context: Context, limits: AlertLimits) -> Either:
@@ -16,8 +17,8 @@ def _expression(context: Context, limits: AlertLimits) -> Either:
 def _text(context: Context, limits: AlertLimits) -> Text:
     return Text(
         "The LoRA exporter cannot plan.",
-        f"Exporter {context.scope.named('instance')} failed to plan {{{{ $value | humanize }}}} "
-        f"times in {FULL_WINDOW}. What models need, and what fits, is not told meanwhile; slots "
+        f"Exporter {context.scope.named('instance')} failed to plan {counted('time', 'times')} "
+        f"in {FULL_WINDOW}. What models need, and what fits, is not told meanwhile; slots "
         "are.",
         view("lora-planning"),
     )

@@ -6,6 +6,7 @@ from alerts.generator.alerts.common import view
 from alerts.generator.alerts.planning import fits, more, quota_stops, runs
 from alerts.generator.inputs import AlertLimits
 from alerts.generator.rules import Context, Definition, Either, Text, one
+from alerts.generator.words import counted
 
 
 def _expression(context: Context, limits: AlertLimits) -> Either:
@@ -20,8 +21,8 @@ def _expression(context: Context, limits: AlertLimits) -> Either:
 def _text(context: Context, limits: AlertLimits) -> Text:
     return Text(
         "A quota stops the replicas that a model needs.",
-        f"{context.model()}: {{{{ $value | humanize }}}} more replicas are needed, and the quota "
-        "of {{ $labels.owner }} stops them.",
+        f"{context.model()}: {counted('more replica is', 'more replicas are')} needed, and the "
+        "quota of {{ $labels.owner }} stops that.",
         view("lora-planning", "model", "owner"),
     )
 

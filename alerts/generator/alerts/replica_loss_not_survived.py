@@ -5,6 +5,7 @@ from __future__ import annotations
 from alerts.generator.alerts.common import all_slots_known, latest, view
 from alerts.generator.inputs import AlertLimits
 from alerts.generator.rules import Clause, Context, Definition, Either, Text, one
+from alerts.generator.words import counted
 
 
 def _expression(context: Context, limits: AlertLimits) -> Either:
@@ -20,10 +21,11 @@ def _expression(context: Context, limits: AlertLimits) -> Either:
 
 
 def _text(context: Context, limits: AlertLimits) -> Text:
+    homeless = counted("adapter that holds a slot", "adapters that hold slots")
     return Text(
         "A model would not survive the loss of its largest replica.",
-        f"{context.model()}: if its largest replica went, {{{{ $value | humanize }}}} adapters "
-        "that hold slots now would find none on the others.",
+        f"{context.model()}: if its largest replica went, {homeless} "
+        "now would find none on the others.",
         view("lora-model", "model"),
     )
 

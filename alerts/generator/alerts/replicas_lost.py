@@ -6,6 +6,7 @@ from alerts.generator.alerts.common import kept, latest, view
 from alerts.generator.alerts.planning import more, runs
 from alerts.generator.inputs import AlertLimits
 from alerts.generator.rules import Branch, Clause, Context, Definition, Either, Text
+from alerts.generator.words import counted
 
 CURRENT = "model:lora_current_replicas:max"
 
@@ -32,8 +33,8 @@ def _expression(context: Context, limits: AlertLimits) -> Either:
 def _text(context: Context, limits: AlertLimits) -> Text:
     return Text(
         "A model has lost replicas that it needs.",
-        f"{context.model()}: {{{{ $value | humanize }}}} replicas fewer than within the last hour "
-        "or than its minimum, and they are needed.",
+        f"{context.model()}: {counted('replica', 'replicas')} fewer than within the last "
+        "hour or than its minimum, and needed.",
         view("lora-replicas", "model"),
     )
 

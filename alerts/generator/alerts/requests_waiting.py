@@ -11,6 +11,7 @@ from alerts.generator.alerts.common import (
 )
 from alerts.generator.inputs import FULL_WINDOW, AlertLimits
 from alerts.generator.rules import Clause, Context, Definition, Either, Text, one
+from alerts.generator.words import counted
 
 
 def _expression(context: Context, limits: AlertLimits) -> Either:
@@ -26,9 +27,9 @@ def _text(context: Context, limits: AlertLimits) -> Text:
     common = context.inputs.common
     return Text(
         "Requests wait while the LoRA slots are full.",
-        f"{context.model()}: {{{{ $value | humanize }}}} requests wait on average, and slots were "
-        f"full for at least {common.full_share.value:.0%} of the last {FULL_WINDOW}. The engine "
-        "does not tell whether it is slots that they wait for.",
+        f"{context.model()}: {counted('request waits', 'requests wait')} on average, and slots "
+        f"were full for at least {common.full_share.value:.0%} of the last {FULL_WINDOW}. The "
+        "engine does not tell whether it is slots that they wait for.",
         view("lora-model", "model"),
     )
 

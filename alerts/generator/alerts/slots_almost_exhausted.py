@@ -5,6 +5,7 @@ from __future__ import annotations
 from alerts.generator.alerts.common import all_slots_known, latest, on_gateway_total, view
 from alerts.generator.inputs import AlertLimits, Count, Limit, Share
 from alerts.generator.rules import Clause, Context, Definition, Either, Text, one
+from alerts.generator.words import counted
 
 
 class Limits(AlertLimits):
@@ -45,7 +46,7 @@ def _expression(context: Context, limits: Limits) -> Either:
 def _text(context: Context, limits: Limits) -> Text:
     return Text(
         "The LoRA slots of a model are almost all held.",
-        f"{context.model()}: {{{{ $value | humanize }}}} slots are left. When they are held too, "
+        f"{context.model()}: {counted('slot is', 'slots are')} left. When none is, "
         "new adapters are refused.",
         view("lora-model", "model"),
     )

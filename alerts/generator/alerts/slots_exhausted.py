@@ -6,6 +6,7 @@ from alerts.generator.alerts.common import all_slots_known, latest, on_gateway_t
 from alerts.generator.inputs import AlertLimits
 from alerts.generator.recordings.slots import full, known_before
 from alerts.generator.rules import Context, Definition, Either, Text, one
+from alerts.generator.words import all_held
 
 
 def _expression(context: Context, limits: AlertLimits) -> Either:
@@ -22,8 +23,7 @@ def _expression(context: Context, limits: AlertLimits) -> Either:
 def _text(context: Context, limits: AlertLimits) -> Text:
     return Text(
         "All LoRA slots of a model are held: new adapters are refused.",
-        f"{context.model()}: all {{{{ $value | humanize }}}} slots are held. Whoever asks for one "
-        "now is refused.",
+        f"{context.model()}: {all_held()}. Whoever asks for one now is refused.",
         view("lora-model", "model"),
     )
 

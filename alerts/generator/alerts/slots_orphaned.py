@@ -5,6 +5,7 @@ from __future__ import annotations
 from alerts.generator.alerts.common import kept, view
 from alerts.generator.inputs import AlertLimits
 from alerts.generator.rules import Context, Definition, Either, Text, one
+from alerts.generator.words import counted
 
 
 def _expression(context: Context, limits: AlertLimits) -> Either:
@@ -14,9 +15,8 @@ def _expression(context: Context, limits: AlertLimits) -> Either:
 def _text(context: Context, limits: AlertLimits) -> Text:
     return Text(
         "LoRA slots are held by sessions that are gone.",
-        f"{context.model()}: {{{{ $value | humanize }}}} slots of replica "
-        "{{ $labels.replica_id }} belong to sessions that no longer exist. Nobody will give them "
-        "back.",
+        f"{context.model()}: sessions that no longer exist hold {counted('slot', 'slots')} of "
+        "replica {{ $labels.replica_id }}. Nobody will give that back.",
         view("lora-replicas", "model", "replica_id"),
     )
 

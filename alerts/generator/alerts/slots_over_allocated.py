@@ -5,6 +5,7 @@ from __future__ import annotations
 from alerts.generator.alerts.common import latest, view
 from alerts.generator.inputs import AlertLimits
 from alerts.generator.rules import Context, Definition, Either, Text, one
+from alerts.generator.words import counted
 
 
 def _expression(context: Context, limits: AlertLimits) -> Either:
@@ -19,7 +20,7 @@ def _text(context: Context, limits: AlertLimits) -> Text:
     return Text(
         "A replica has given out more LoRA slots than it has.",
         f"{context.model()}: replica {{{{ $labels.replica_id }}}} has given out "
-        "{{ $value | humanize }} slots more than it has.",
+        f"{counted('slot', 'slots')} more than it has.",
         view("lora-replicas", "model", "replica_id"),
     )
 

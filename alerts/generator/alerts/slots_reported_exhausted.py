@@ -6,6 +6,7 @@ from alerts.generator.alerts.common import latest, on_gateway_total, view
 from alerts.generator.inputs import AlertLimits
 from alerts.generator.recordings.slots import full
 from alerts.generator.rules import Context, Definition, Either, Text, one
+from alerts.generator.words import all_held
 
 
 def _expression(context: Context, limits: AlertLimits) -> Either:
@@ -20,8 +21,8 @@ def _expression(context: Context, limits: AlertLimits) -> Either:
 def _text(context: Context, limits: AlertLimits) -> Text:
     return Text(
         "The reported total says that all LoRA slots are held.",
-        f"{context.model()}: the gateway's reported total says that all "
-        "{{ $value | humanize }} slots are held. It counts replicas that are gone and misses "
+        f"{context.model()}: the gateway's reported total says that {all_held()}. "
+        "It counts replicas that are gone and misses "
         "those that nobody asked yet: new adapters are probably refused.",
         view("lora-model", "model"),
     )

@@ -6,6 +6,7 @@ from alerts.generator.alerts.common import kept, latest, view
 from alerts.generator.inputs import AlertLimits, Duration, Limit
 from alerts.generator.recordings.slots import full
 from alerts.generator.rules import Branch, Clause, Context, Definition, Either, Text
+from alerts.generator.words import counted
 
 
 class Limits(AlertLimits):
@@ -34,8 +35,8 @@ def _expression(context: Context, limits: Limits) -> Either:
 def _text(context: Context, limits: Limits) -> Text:
     return Text(
         "Replicas are in use, and their LoRA slots are unknown.",
-        f"{context.model()}: {{{{ $value | humanize }}}} replicas do not tell how many slots are "
-        f"free. They served requests within {limits.traffic_window.value}, or all slots that are "
+        f"{context.model()}: {counted('replica does', 'replicas do')} not tell how many slots are "
+        f"free. There were requests within {limits.traffic_window.value}, or all slots that are "
         "known are held.",
         view("lora-replicas", "model"),
     )

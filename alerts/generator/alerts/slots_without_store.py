@@ -5,6 +5,7 @@ from __future__ import annotations
 from alerts.generator.alerts.common import latest, view
 from alerts.generator.inputs import AlertLimits
 from alerts.generator.rules import Context, Definition, Either, Text, one
+from alerts.generator.words import counted
 
 
 def _expression(context: Context, limits: AlertLimits) -> Either:
@@ -15,7 +16,7 @@ def _expression(context: Context, limits: AlertLimits) -> Either:
 def _text(context: Context, limits: AlertLimits) -> Text:
     return Text(
         "Held LoRA slots are read without the store that knows who holds them.",
-        f"{context.model()}: {{{{ $value | humanize }}}} gateways tell a total only. Slots that "
+        f"{context.model()}: {counted('gateway tells', 'gateways tell')} a total only. Slots that "
         "look free may be those of replicas that are gone.",
         view("lora-model", "model"),
     )
