@@ -28,7 +28,6 @@ BUILD = {
 }
 MODELS = Path(__file__).parent / "models"
 ADAPTERS = {"alpha.gguf", "beta.gguf"}
-NO_SLOTS = (None, None, None)
 
 
 @pytest.fixture(scope="module")
@@ -91,13 +90,13 @@ async def test_adapters_are_idle_but_for_the_one_that_a_request_uses(
 ) -> None:
     async with llama(program, models, *loras()) as server, watched(server.url) as exporter:
         idle = dict.fromkeys(ADAPTERS, "idle")
-        seen = await exporter.shows(lora_target_up=1, states=idle, slots=NO_SLOTS)
+        seen = await exporter.shows(lora_target_up=1, states=idle, slots=[])
         assert seen.info()["engine"] == "llamacpp"
         assert seen.info()["model"] == "tiny.gguf"
         assert seen["lora_resident"] == seen["lora_registered"] == 2
         async with endless(server.url, 1):
             busy = idle | {"beta.gguf": "active"}
-            await exporter.shows(states=busy, slots=NO_SLOTS, lora_replica_requests_running=1)
+            await exporter.shows(states=busy, slots=[], lora_replica_requests_running=1)
         seen = await exporter.shows(states=idle, lora_replica_requests_running=0)
         generated = seen["lora_replica_generation_tokens_total"]
         assert generated is not None
@@ -117,7 +116,7 @@ async def test_the_key_opens_what_it_guards(program: Path, models: Path, tmp_pat
 
 async def test_a_server_without_adapters_says_so(program: Path, models: Path) -> None:
     async with llama(program, models) as server, watched(server.url) as exporter:
-        await exporter.shows(lora_target_up=0, reasons=["no_lora"], slots=NO_SLOTS)
+        await exporter.shows(lora_target_up=0, reasons=["no_lora"], slots=[])
 
 
 async def test_a_killed_server_is_down(program: Path, models: Path) -> None:

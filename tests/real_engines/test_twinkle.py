@@ -72,10 +72,11 @@ class Twinkle:
         """Process numbers of the live replicas, by id."""
         async with self.session.get(f"{self.dashboard}/api/serve/applications/") as response:
             told = await response.json()
-        deployments = told["applications"][f"models-{MODEL}"]["deployments"]
+        # The gateway answers before the model is deployed.
+        application = told["applications"].get(f"models-{MODEL}") or {"deployments": {}}
         return {
             replica["replica_id"]: replica["pid"]
-            for deployment in deployments.values()
+            for deployment in application["deployments"].values()
             for replica in deployment["replicas"]
             if replica["state"] == "RUNNING"
         }
@@ -165,7 +166,7 @@ async def test_replicas_register_fill_up_and_leave_ghosts(
         watched(it.server.url, **it.read_fully()) as exporter,
     ):
         # Nobody asked a replica for anything yet: the total says 0 of 0, which is no number.
-        cold = await gateway.shows(lora_target_up=1, slots=(None, None, None))
+        cold = await gateway.shows(lora_target_up=1, slots=[])
         assert cold.info()["engine"] == "twinkle"
         assert cold.info()["source"] == "gateway"
         assert cold.info()["slot_kind"] == "exclusive"
@@ -177,8 +178,8 @@ async def test_replicas_register_fill_up_and_leave_ghosts(
 
         session = await it.opened()
         await it.add(session, "client-1", "first")
-        await gateway.shows(slots=(SLOTS, 1, SLOTS - 1))
-        seen = await exporter.shows(states={"first": "active"}, slots=(SLOTS, 1, SLOTS - 1))
+        await gateway.shows(slots=[(SLOTS, 1, SLOTS - 1)])
+        seen = await exporter.shows(states={"first": "active"}, slots=[(SLOTS, 1, SLOTS - 1)])
         (busy,) = (sample.labels["replica_id"] for sample in seen.of("lora_used"))
         assert busy in replicas
 
@@ -190,13 +191,13 @@ async def test_replicas_register_fill_up_and_leave_ghosts(
         )
         free = {sample.labels["replica_id"]: sample.value for sample in seen.of("lora_free")}
         assert free == {busy: 0, (replicas - {busy}).pop(): SLOTS - 1}
-        await gateway.shows(slots=(2 * SLOTS, 3, 1))
+        await gateway.shows(slots=[(2 * SLOTS, 3, 1)])
 
         os.kill((await it.processes())[busy], signal.SIGKILL)
-        seen = await exporter.shows(240, lora_target_ghosts=3, slots=(SLOTS, 1, SLOTS - 1))
+        seen = await exporter.shows(240, lora_target_ghosts=3, slots=[(SLOTS, 1, SLOTS - 1)])
         assert busy not in {s.labels["replica_id"] for s in seen.of("lora_replica_info")}
         # What the gateway goes on saying for ever, and why the state is worth reading.
-        await gateway.shows(slots=(2 * SLOTS, 3, 1))
+        await gateway.shows(slots=[(2 * SLOTS, 3, 1)])
 
         text = "\n".join([str(await exporter.now()), str(exporter.process.log)])
         assert TOKEN not in text

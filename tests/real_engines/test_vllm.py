@@ -101,23 +101,23 @@ async def test_slots_are_unknown_then_full_then_free(
         assert seen.info()["engine"] == "vllm"
         assert seen.info()["model"] == "tiny"
         assert seen.info()["version"] == version
-        assert seen.slots() == (None, None, None)
+        assert seen.slots() == []
         assert seen.states() == dict.fromkeys(STARTED, "registered")
 
         await complete(server.url, "a", 8)
-        seen = await exporter.shows(slots=(SLOTS, 0, SLOTS))
+        seen = await exporter.shows(slots=[(SLOTS, 0, SLOTS)])
         assert seen["lora_replica_generation_tokens_total"] == 8
 
         requests = [complete(server.url, name, 900) for name in (*STARTED, "a", "b", "c")]
         running = asyncio.gather(*requests)
-        seen = await exporter.shows(slots=(SLOTS, SLOTS, 0))
+        seen = await exporter.shows(slots=[(SLOTS, SLOTS, 0)])
         assert list(seen.states().values()).count("active") == SLOTS
         waiting = seen["lora_replica_requests_waiting"]
         assert waiting is not None
         assert waiting > 0
         assert seen["lora_replica_full_polls_total"]
         await running
-        seen = await exporter.shows(slots=(SLOTS, 0, SLOTS), lora_replica_requests_running=0)
+        seen = await exporter.shows(slots=[(SLOTS, 0, SLOTS)], lora_replica_requests_running=0)
         assert seen["lora_replica_generation_tokens_total"] == 8 + len(requests) * 900
 
         adapter = {"lora_name": LATER, "lora_path": str(models / LATER)}

@@ -16,6 +16,7 @@ from prometheus_client.samples import Sample
 from tests.support.process import Process, started
 from tests.support.programs import until
 
+_SLOTS = ("lora_max", "lora_used", "lora_free")
 _PATIENCE = 60.0
 """Seconds until an engine shows what it was made to do."""
 
@@ -51,9 +52,13 @@ class Samples:
         """Why targets are down."""
         return [sample.labels["reason"] for sample in self.of("lora_target_failure")]
 
-    def slots(self) -> tuple[float | None, float | None, float | None]:
-        """max, used and free."""
-        return self["lora_max"], self["lora_used"], self["lora_free"]
+    def slots(self) -> list[tuple[float | None, ...]]:
+        """max, used and free of each replica that has any of them, by replica."""
+        known: dict[str, dict[str, float]] = {}
+        for series in _SLOTS:
+            for sample in self.of(series):
+                known.setdefault(sample.labels["replica_id"], {})[series] = sample.value
+        return [tuple(known[name].get(series) for series in _SLOTS) for name in sorted(known)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +98,11 @@ class Watched:
 
 @contextlib.asynccontextmanager
 async def watched(url: str, **group: Any) -> AsyncIterator[Watched]:
-    """The exporter of this environment, polling the target every 500 ms; detects the engine."""
+    """The exporter of this environment, polling the target each second; detects the engine."""
     groups = json.dumps([{"name": "real", "static": [url], **group}])
     command = Path(sys.executable).parent / "lora-exporter"
     listen = ("--web.listen-address", "127.0.0.1:0")
-    poll = ("--poll.interval", "500ms", "--poll.timeout", "500ms")
+    poll = ("--poll.interval", "1s", "--poll.timeout", "1s")
     async with started(command, "serve", *listen, *poll, LORA_EXPORTER_TARGETS=groups) as process:
         yield Watched(process)
         assert [line for line in process.log if line.get("level") == "error"] == []
