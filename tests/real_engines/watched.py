@@ -17,8 +17,8 @@ from tests.support.process import Process, started
 from tests.support.programs import until
 
 _SLOTS = ("lora_max", "lora_used", "lora_free")
-_PATIENCE = 60.0
-"""Seconds until an engine shows what it was made to do."""
+_PATIENCE = 120.0
+"""Seconds until an engine shows what it was made to do. Lists of names are asked once a minute."""
 
 
 @dataclass(frozen=True, slots=True)
