@@ -83,14 +83,20 @@ def _add_serve(commands: Any) -> None:
 
 def _add_check(commands: Any) -> None:
     parser = commands.add_parser("check", help="tell every problem of a configuration file")
-    parser.add_argument("config", metavar="CONFIG", type=Path, help="the file")
+    # The second spelling is that of the other commands.
+    given = parser.add_mutually_exclusive_group(required=True)
+    given.add_argument("config", metavar="CONFIG", type=Path, nargs="?", help="the file")
+    given.add_argument(
+        "--config.file", dest="config_file", metavar="CONFIG", type=Path, help="the same"
+    )
 
     def run(parsed: argparse.Namespace) -> int:
-        settings = load(parsed.config)
+        file = parsed.config if parsed.config is not None else parsed.config_file
+        settings = load(file)
         for warning in warnings(settings):
-            print(f"{parsed.config}: warning: {warning}", file=sys.stderr)
+            print(f"{file}: warning: {warning}", file=sys.stderr)
         targets = sum(len(group.static) for group in settings.targets)
-        print(f"{parsed.config}: good, {len(settings.targets)} groups and {targets} targets")
+        print(f"{file}: good, {len(settings.targets)} groups and {targets} targets")
         return 0
 
     parser.set_defaults(run=run)

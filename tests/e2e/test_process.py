@@ -42,6 +42,8 @@ def test_check(exporter: Path) -> None:
     good = run(exporter, "check", str(settings / "good.yml"))
     assert (good.returncode, good.stderr) == (0, "")
     assert good.stdout.endswith("good, 2 groups and 3 targets\n")
+    same = run(exporter, "check", "--config.file", str(settings / "good.yml"))
+    assert (same.returncode, same.stdout) == (good.returncode, good.stdout)
     bad = run(exporter, "check", str(settings / "bad" / "bad_addresses.yml"))
     assert bad.returncode == 1
     assert len(bad.stderr.splitlines()) == 4
